@@ -7,6 +7,7 @@
  */
 #include "base/datagram.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,6 +30,13 @@ void datagram_refuse_descriptors(int fd) {
 #else
 	(void)fd;
 #endif
+}
+
+int datagram_pair(int fds[2], struct diag *diag) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
+		return diag_set(diag, errno, "cannot create a socket pair");
+	datagram_refuse_descriptors(fds[0]);
+	return 0;
 }
 
 bool datagram_send(int fd, const void *data, size_t length, int passed_fd) {

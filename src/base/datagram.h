@@ -7,8 +7,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/diag.h"
+
 /* `passed_fd` (or -1) stays the caller's.  False, with errno: it was not sent. */
 bool datagram_send(int fd, const void *data, size_t length, int passed_fd);
+
+/* Two ends of a link of datagrams, close-on-exec and non-blocking; to the first one no
+ * descriptor can be sent.  0, or -1 with *diag. */
+int datagram_pair(int fds[2], struct diag *diag);
 
 /* From now on no descriptor can be sent to `fd`: whoever tries gets EPERM.  One that nobody
  * takes is closed by who receives, which lasts as long as its sender likes (SO_LINGER).

@@ -46,6 +46,20 @@ bool text_equal_nocase(const char *a, const char *b, size_t length);
 bool text_is_nocase(const char *text, const char *other);
 bool text_contains(const char *text, const char *part);
 
+/* Of a hexadecimal digit; -1: it is none. */
+static inline int text_hex_digit(char c) {
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	    c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Of two; -1: they are not both there, before `end`. */
+static inline int text_hex_byte(const char *at, const char *end) {
+	int high = end - at >= 2 ? text_hex_digit(at[0]) : -1;
+	int low = high < 0 ? -1 : text_hex_digit(at[1]);
+
+	return low < 0 ? -1 : high << 4 | low;
+}
+
 /* Are eight bytes printable ASCII, all of them?  For loops over long texts: then they can be
  * taken as they are. */
 static inline bool text_eight_printable(const char *eight) {

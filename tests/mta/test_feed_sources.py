@@ -329,7 +329,7 @@ def ends_of_links(pid, supervisor):
 def lost_links(test, site):
     """A role that can ask the supervisor nothing any more is not left so."""
     status = site.postern.status()
-    for role, count in (("keeper.0", 3), ("feed.0", 1)):
+    for role, count in (("keeper.0", 2), ("feed.0", 1)):
         for number in range(count):
             pid = site.postern.roles()[role]
             links = list(ends_of_links(pid, status["pid"]))

@@ -294,14 +294,9 @@ static void stumble(struct knowledge_front *front, int64_t now_ns) {
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-static bool is_text(const struct redis_value *value, const char *text) {
-	return value->kind == REDIS_KIND_TEXT && value->length == strlen(text) &&
-	    memcmp(value->text, text, value->length) == 0;
-}
-
 static bool is_ok(const struct redis_value *answer, size_t least) {
 	return answer->kind == REDIS_KIND_LIST && answer->count >= least &&
-	    is_text(&answer->list[0], "ok") && answer->list[1].kind == REDIS_KIND_NUMBER &&
+	    redis_value_is(&answer->list[0], "ok") && answer->list[1].kind == REDIS_KIND_NUMBER &&
 	    answer->list[1].number >= 0;
 }
 
@@ -315,7 +310,7 @@ static void take_put(struct knowledge_front *front, const struct call *call,
 	if (is_ok(answer, 2))
 		return;
 	if (answer->kind == REDIS_KIND_LIST && answer->count > 0 &&
-	    is_text(&answer->list[0], "full")) {
+	    redis_value_is(&answer->list[0], "full")) {
 		engine_count(front->engine, COUNTER_KNOWLEDGE_UNSHARED, 1);
 		/* reading all takes names out of the list of which nothing is left; what is not
 		 * in it then is written again */

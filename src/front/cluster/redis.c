@@ -110,22 +110,17 @@ static bool is_flood(struct redis *redis, size_t length) {
 	return redis->came > FLOOD_BYTES || redis->messages > FLOOD_MESSAGES;
 }
 
-static bool is_text(const struct redis_value *value, const char *text) {
-	return value->kind == REDIS_KIND_TEXT && value->length == strlen(text) &&
-	    memcmp(value->text, text, value->length) == 0;
-}
-
 /* Of a channel nothing comes but lists of three. */
 static void take_message(struct redis *redis, const struct redis_value *value) {
 	const struct redis_value *parts = value->list;
 
 	if (value->kind != REDIS_KIND_LIST || value->count != MESSAGE_PARTS ||
-	    !is_text(&parts[1], redis->channel)) {
+	    !redis_value_is(&parts[1], redis->channel)) {
 		end_later(redis, CLUSTER_ERROR_PROTOCOL, "invalid message on a channel");
-	} else if (is_text(&parts[0], "message") && parts[2].kind == REDIS_KIND_TEXT) {
+	} else if (redis_value_is(&parts[0], "message") && parts[2].kind == REDIS_KIND_TEXT) {
 		if (redis->handlers->message != NULL)
 			redis->handlers->message(redis->context, parts[2].text, parts[2].length);
-	} else if (is_text(&parts[0], "subscribe") && parts[2].kind == REDIS_KIND_NUMBER) {
+	} else if (redis_value_is(&parts[0], "subscribe") && parts[2].kind == REDIS_KIND_NUMBER) {
 		if (redis->handlers->subscribed != NULL)
 			redis->handlers->subscribed(redis->context);
 	} else {

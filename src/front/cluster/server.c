@@ -173,11 +173,6 @@ static struct redis_word word(const char *text) {
 	return (struct redis_word){ text, strlen(text) };
 }
 
-static bool is_ok(const struct redis_value *answer) {
-	return answer->kind == REDIS_KIND_TEXT && answer->length == 2 &&
-	    memcmp(answer->text, "OK", 2) == 0;
-}
-
 /* --- who we are ------------------------------------------------------------------------ */
 
 static void on_welcome(void *context, const struct redis_value *answer) {
@@ -186,7 +181,7 @@ static void on_welcome(void *context, const struct redis_value *answer) {
 	if (answer == NULL)
 		return;
 	heard(line);
-	if (is_ok(answer))
+	if (redis_value_is(answer, "OK"))
 		line->begin(line);
 	else
 		fail_by_welcome(line, answer);

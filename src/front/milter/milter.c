@@ -19,13 +19,13 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/log.h"
 #include "base/nudge.h"
 #include "config/generation/generation.h"
@@ -304,23 +304,6 @@ static sfsistat on_close(SMFICTX *ctx) {
 	return SMFIS_CONTINUE;
 }
 
-static int start_beating(struct diag *diag) {
-	sigset_t all, before;
-	pthread_t thread;
-	int error;
-
-	/* signals are for libmilter's thread */
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);	/* tells what its sandbox stopped */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, beat, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error != 0)
-		return diag_set(diag, error, "cannot start a thread");
-	pthread_detach(thread);
-	return 0;
-}
-
 static void use_small_stacks(void) {
 	pthread_attr_t attributes;
 
@@ -533,7 +516,7 @@ int milter_front_run(struct engine *engine, int fd, uint8_t listener, bool for_a
 		if (!open_socket(fd))
 			return diag_set(diag, 0, "libmilter refuses socket %d", fd);
 	}
-	if (start_beating(diag) != 0)
+	if (thread_start(beat, NULL, diag) != 0)
 		return -1;
 	use_small_stacks();
 	if (smfi_main() != MI_SUCCESS)

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/file_stamp.h"
@@ -84,22 +83,16 @@ int cluster_role_open(const struct generation *generation, struct role_context *
 	return 0;
 }
 
-/* Ends with EX_OK when its password has to be read by root once more. */
-static int cluster_role_main(const struct role_context *context) {
+/* Ends with 0 when its password has to be read by root once more. */
+static int cluster_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag) {
 	const struct cluster_secret *secret = context->secret;
 	struct cluster_setup setup = { .password = secret->password,
 		.password_length = secret->length, .password_stamp = secret->stamp,
 		.password_error = secret->error[0] == '\0' ? NULL : secret->error };
-	struct engine *engine;
-	struct diag diag;
 
-	if (role_open_engine(context, &engine, &diag) == 0) {
-		window_log_listen(engine);
-		if (cluster_run(engine, &setup, &diag) == 0)
-			return EX_OK;
-	}
-	log_event(EVENT_SYSTEM, "from=cluster text=\"%s\"", diag.text);
-	return EX_OSERR;
+	window_log_listen(engine);
+	return cluster_run(engine, &setup, diag);
 }
 
 static bool cluster_role_put(FILE *out, const struct role_context *context) {

@@ -75,18 +75,17 @@ struct role_context {
 
 struct engine;
 
-/* Its engine, whose heartbeats reach the supervisor.  0, or -1 with *diag. */
-int role_open_engine(const struct role_context *context, struct engine **engine,
+/* The mains of the roles, with their engine: 0 when something has to be opened by root, -1 with
+ * *diag: they cannot go on.  Those of optional rows: row.h. */
+int policy_role_main(const struct role_context *context, struct engine *engine,
     struct diag *diag);
-
-/* The mains of the roles: they return only when they cannot go on (exit code).
- * Those of optional rows: row.h. */
-int policy_role_main(const struct role_context *context);
-int milter_role_main(const struct role_context *context);
-/* Ends with EX_OK when another namespace has to be opened by root. */
-int keeper_role_main(const struct role_context *context);
-/* Ends with EX_OK when a log has to be opened by root. */
-int feed_role_main(const struct role_context *context);
-int metrics_role_main(const struct role_context *context);
+int milter_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag);
+int keeper_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag);
+int feed_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag);
+int metrics_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag);
 
 #endif

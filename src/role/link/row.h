@@ -34,7 +34,8 @@ struct role_row_link {
 
 struct role_row {
 	enum role_kind kind;
-	int (*main)(const struct role_context *context);	/* as those of role.h */
+	/* as those of role.h */
+	int (*main)(const struct role_context *context, struct engine *engine, struct diag *diag);
 	/* In the new process, while it is root: opens what only root can.  NULL: nothing.  -1
 	 * with *diag. */
 	int (*open)(const struct generation *generation, struct role_context *context,

@@ -106,11 +106,10 @@ int queue_link_open(struct supervisor *supervisor, struct diag *diag) {
 	int fds[2];
 
 	queue_link_close(supervisor);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
-		return diag_set(diag, errno, "cannot create a socket pair");
+	if (datagram_pair(fds, diag) != 0)
+		return -1;
 	if (setsockopt(fds[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)) != 0)
 		(void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	datagram_refuse_descriptors(fds[0]);
 	link->fd = fds[0];
 	link->looked_ns = clock_now_ns();
 	link->looked_for = supervisor->generation->number;

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,8 +18,9 @@
 #include "role/queue/queue_places.h"
 #include "role/run/handover.h"
 
-/* Ends with EX_OK when directories have to be opened by root, or there are none. */
-static int queue_role_main(const struct role_context *context) {
+/* Ends with 0 when directories have to be opened by root, or there are none. */
+static int queue_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag) {
 	static struct queue_drive_directory directories[QUEUE_PLACES_MAX];
 	const struct queue_places *places = context->queue_places;
 	const struct control_access *control_access[GENERATION_LISTENERS_MAX];
@@ -29,8 +29,6 @@ static int queue_role_main(const struct role_context *context) {
 		.directory_count = places->count, .notify_fd = places->notify_fd,
 		.link_fd = context->fds[ROLE_FD_ROW], .control_fds = control_fds,
 		.control_access = control_access, .control_count = context->socket_count };
-	struct engine *engine;
-	struct diag diag;
 
 	for (unsigned i = 0; i < places->count; i++)
 		directories[i] = (struct queue_drive_directory){
@@ -41,13 +39,8 @@ static int queue_role_main(const struct role_context *context) {
 		control_fds[i] = context->sockets[i].fd;
 		control_access[i] = context->sockets[i].access;
 	}
-	if (role_open_engine(context, &engine, &diag) == 0) {
-		window_log_listen(engine);
-		if (queue_drive_run(engine, &setup, &diag) == 0)
-			return EX_OK;
-	}
-	log_event(EVENT_SYSTEM, "from=queue text=\"%s\"", diag.text);
-	return EX_OSERR;
+	window_log_listen(engine);
+	return queue_drive_run(engine, &setup, diag);
 }
 
 static int queue_role_open(const struct generation *generation, struct role_context *context,

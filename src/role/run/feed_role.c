@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sysexits.h>
 
 #include "base/log.h"
 #include "base/sd_log.h"
@@ -79,14 +78,13 @@ static void choose_files(const struct segment *segment, struct log_candidates *f
 	log_files_choose(from, known, count, files);
 }
 
-int feed_role_main(const struct role_context *context) {
+int feed_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag) {
 	struct feed_socket sockets[GENERATION_LISTENERS_MAX];
 	struct log_files logs[GENERATION_MTAS_MAX];
 	struct feed_setup setup = { .logs = logs, .log_count = context->log_count,
 		.sockets = sockets, .socket_count = context->socket_count,
 		.mta_fd = context->fds[ROLE_FD_MTA] };
-	struct engine *engine;
-	struct diag diag;
 	unsigned i;
 
 	for (i = 0; i < context->log_count; i++) {
@@ -97,9 +95,5 @@ int feed_role_main(const struct role_context *context) {
 	for (i = 0; i < context->socket_count; i++)
 		sockets[i] = (struct feed_socket){ context->sockets[i].fd,
 			context->sockets[i].listener, context->sockets[i].kind };
-	if (role_open_engine(context, &engine, &diag) == 0 &&
-	    feed_run(engine, &setup, &diag) == 0)
-		return EX_OK;
-	log_event(EVENT_SYSTEM, "from=feed text=\"%s\"", diag.text);
-	return EX_OSERR;
+	return feed_run(engine, &setup, diag);
 }

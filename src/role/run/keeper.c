@@ -15,10 +15,7 @@
  */
 #include <errno.h>
 #include <event2/event.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
-#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +23,7 @@
 #include "base/log.h"
 #include "base/nudge.h"
 #include "base/rest.h"
+#include "base/thread.h"
 #include "engine/account/accounts.h"
 #include "engine/engine.h"
 #include "engine/session/gate.h"
@@ -80,11 +78,6 @@ struct keeper {
 	struct segment_saved saved;	/* PATH.sessions: the segment does not outlive another layout */
 	bool stale;		/* a namespace of witness.netns was made anew */
 };
-
-static int give_up(const struct diag *diag) {
-	log_event(EVENT_SYSTEM, "from=keeper text=\"%s\"", diag->text);
-	return EX_OSERR;
-}
 
 static int64_t longer(int64_t a_ns, int64_t b_ns) {
 	return a_ns > b_ns ? a_ns : b_ns;
@@ -164,23 +157,6 @@ static void *enlarge_pages(void *argument) {
 	while (segment_enlarge_pages(segment, &done))
 		(void)nanosleep(&apart, NULL);
 	return NULL;
-}
-
-static int start_thread(void *(*run)(void *), void *argument, struct diag *diag) {
-	sigset_t all, before;
-	pthread_t thread;
-	int error;
-
-	/* signals are for the loop's thread */
-	sigfillset(&all);
-	sigdelset(&all, SIGSYS);	/* tells what its sandbox stopped */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, NULL, run, argument);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error != 0)
-		return diag_set(diag, error, "cannot start a thread");
-	pthread_detach(thread);
-	return 0;
 }
 
 static void watch_gate(struct keeper *keeper, int64_t now_ns) {
@@ -321,11 +297,11 @@ static int open_turns(struct keeper *keeper, struct diag *diag) {
 }
 
 static int start_threads(struct keeper *keeper, struct diag *diag) {
-	if (start_thread(save_sessions, keeper, diag) != 0 ||
-	    start_thread(front_hints_run, keeper->hints, diag) != 0 ||
-	    start_thread(turn_windows, keeper, diag) != 0 ||
-	    start_thread(await_stirs, keeper, diag) != 0 ||
-	    start_thread(enlarge_pages, keeper->context->segment, diag) != 0)
+	if (thread_start(save_sessions, keeper, diag) != 0 ||
+	    thread_start(front_hints_run, keeper->hints, diag) != 0 ||
+	    thread_start(turn_windows, keeper, diag) != 0 ||
+	    thread_start(await_stirs, keeper, diag) != 0 ||
+	    thread_start(enlarge_pages, keeper->context->segment, diag) != 0)
 		return -1;
 	return 0;
 }
@@ -350,8 +326,6 @@ static int open_journal(struct keeper *keeper, struct diag *diag) {
 static int open_all(struct keeper *keeper, struct diag *diag) {
 	const struct role_context *context = keeper->context;
 
-	if (role_open_engine(context, &keeper->engine, diag) != 0)
-		return -1;
 	window_log_listen(keeper->engine);
 	if (open_journal(keeper, diag) != 0)
 		return -1;
@@ -379,15 +353,12 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	return start_threads(keeper, diag);
 }
 
-int keeper_role_main(const struct role_context *context) {
-	struct keeper keeper = { .context = context };
-	struct diag diag;
+int keeper_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag) {
+	struct keeper keeper = { .context = context, .engine = engine };
 
-	if (open_all(&keeper, &diag) != 0)
-		return give_up(&diag);
+	if (open_all(&keeper, diag) != 0)
+		return -1;
 	(void)event_base_dispatch(keeper.base);
-	if (keeper.stale)
-		return EX_OK;
-	diag_set(&diag, 0, "the event loop ended");
-	return give_up(&diag);
+	return keeper.stale ? 0 : diag_set(diag, 0, "the event loop ended");
 }

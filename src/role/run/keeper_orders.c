@@ -33,9 +33,8 @@ int keeper_orders_open(struct keeper_orders *orders, struct diag *diag) {
 	int fds[2];
 
 	keeper_orders_close(orders);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
-		return diag_set(diag, errno, "cannot create a socket pair");
-	datagram_refuse_descriptors(fds[0]);
+	if (datagram_pair(fds, diag) != 0)
+		return -1;
 	orders->fd = fds[0];
 	return fds[1];
 }

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: ISC */
 /* The policy role: an event loop around the policy and socketmap front ends.
  * Several processes of it share the listening sockets. */
-#include <sysexits.h>
 
-#include "base/log.h"
 #include "engine/engine.h"
 #include "front/policy/policy.h"
 #include "front/outbound/socketmap.h"
 #include "front/decision/window_log.h"
 #include "role/run/own_look.h"
 #include "role/link/role.h"
-
-static int give_up(const struct diag *diag) {
-	log_event(EVENT_SYSTEM, "from=policy text=\"%s\"", diag->text);
-	return EX_OSERR;
-}
 
 static int serve(struct policy_front *policy, struct socketmap_front *socketmap,
     const struct role_socket *socket, struct diag *diag) {
@@ -23,24 +16,20 @@ static int serve(struct policy_front *policy, struct socketmap_front *socketmap,
 	return policy_front_listen(policy, socket->fd, socket->listener, diag);
 }
 
-int policy_role_main(const struct role_context *context) {
+int policy_role_main(const struct role_context *context, struct engine *engine,
+    struct diag *diag) {
 	struct policy_front *policy;
 	struct socketmap_front *socketmap;
-	struct engine *engine;
-	struct diag diag;
 
-	if (role_open_engine(context, &engine, &diag) != 0)
-		return give_up(&diag);
 	window_log_listen(engine);
 	own_look_open(context, engine);
-	if (policy_front_open(&policy, engine, &diag) != 0 ||
-	    socketmap_front_open(&socketmap, engine, policy_front_base(policy), &diag) != 0)
-		return give_up(&diag);
+	if (policy_front_open(&policy, engine, diag) != 0 ||
+	    socketmap_front_open(&socketmap, engine, policy_front_base(policy), diag) != 0)
+		return -1;
 	for (unsigned i = 0; i < context->socket_count; i++)
-		if (serve(policy, socketmap, &context->sockets[i], &diag) != 0)
-			return give_up(&diag);
+		if (serve(policy, socketmap, &context->sockets[i], diag) != 0)
+			return -1;
 	engine_wait_confirmed(engine);
 	policy_front_run(policy);
-	diag_set(&diag, 0, "the event loop ended");
-	return give_up(&diag);
+	return diag_set(diag, 0, "the event loop ended");
 }

@@ -11,7 +11,6 @@
 #include "role/run/role_begin.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,37 +73,43 @@ static int role_enter_sandbox(struct role_context *context, uint32_t *what,
 	return result;
 }
 
-int role_open_engine(const struct role_context *context, struct engine **engine,
-    struct diag *diag) {
-	if (engine_open(engine, context->segment, context->role_slot, diag) != 0)
-		return -1;
-	engine_beat_on(*engine, context->fds[ROLE_FD_LIFELINE], context->fds[ROLE_FD_NUDGE]);
-	return 0;
-}
-
-static int role_main(const struct role_context *context) {
+static int role_serve(const struct role_context *context, struct diag *diag) {
 	const struct role_row *row = role_row_of(context->kind);
+	struct engine *engine;
 
+	if (engine_open(&engine, context->segment, context->role_slot, diag) != 0)
+		return -1;
+	engine_beat_on(engine, context->fds[ROLE_FD_LIFELINE], context->fds[ROLE_FD_NUDGE]);
 	if (row != NULL)
-		return row->main(context);
+		return row->main(context, engine, diag);
 	switch (context->kind) {
 	case ROLE_POLICY:
-		return policy_role_main(context);
+		return policy_role_main(context, engine, diag);
 	case ROLE_MILTER:
-		return milter_role_main(context);
+		return milter_role_main(context, engine, diag);
 	case ROLE_KEEPER:
-		return keeper_role_main(context);
+		return keeper_role_main(context, engine, diag);
 	case ROLE_FEED:
-		return feed_role_main(context);
+		return feed_role_main(context, engine, diag);
 	case ROLE_METRICS:
-		return metrics_role_main(context);
+		return metrics_role_main(context, engine, diag);
 	case ROLE_NONE:
 	case ROLE_SUPERVISOR:
 	case ROLE_QUEUE:
 	case ROLE_CLUSTER:
 		break;
 	}
-	return EX_SOFTWARE;
+	return diag_set(diag, 0, "this build has no such worker");
+}
+
+/* It returns only when it cannot go on. */
+static int role_main(const struct role_context *context, const char *name) {
+	struct diag diag;
+
+	if (role_serve(context, &diag) == 0)
+		return EX_OK;
+	log_event(EVENT_SYSTEM, "from=%.*s text=\"%s\"", (int)strcspn(name, "."), name, diag.text);
+	return EX_OSERR;
 }
 
 static int role_attach(struct role_context *context, const char *path, struct diag *diag) {
@@ -150,5 +155,5 @@ int role_begin(const char *descriptor) {
 	atomic_store(&segment_role(context->segment, context->role_slot)->sandbox, what);
 	if (context->kind == ROLE_KEEPER && keeper_duties_prepare(context, &diag) != 0)
 		return role_failed("cannot publish the configuration", &diag, EX_CANTCREAT);
-	return role_main(context);
+	return role_main(context, handover.name);
 }

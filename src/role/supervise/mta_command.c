@@ -60,10 +60,8 @@ int mta_commands_link(struct mta_commands *commands, enum mta_asker asker,
 	int fds[2];
 
 	mta_commands_unlink(commands, asker);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-		fds) != 0)
-		return diag_set(diag, errno, "cannot create a socket pair");
-	datagram_refuse_descriptors(fds[0]);
+	if (datagram_pair(fds, diag) != 0)
+		return -1;
 	commands->link_fds[asker] = fds[0];
 	commands->links[asker]++;
 	return fds[1];

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
+
 #define METHOD_MAX 32
 
 static long fail(struct http_error *error, unsigned status, const char *reason, size_t offset) {
@@ -244,26 +246,19 @@ long http_request_parse(const char *data, size_t length, struct http_request *re
 	return end;
 }
 
-static int hex(char c) {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	    c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool decode(const char *text, size_t length, char *out, size_t size) {
 	size_t used = 0;
 
 	for (size_t i = 0; i < length; i++) {
-		char c = text[i] == '+' ? ' ' : text[i];
+		int c = text[i] == '+' ? ' ' : (unsigned char)text[i];
 
 		if (c == '%') {
-			if (length - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
-				return false;
-			c = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+			c = text_hex_byte(text + i + 1, text + length);
 			i += 2;
 		}
-		if (c == '\0' || used + 1 >= size)
+		if (c <= 0 || used + 1 >= size)
 			return false;
-		out[used++] = c;
+		out[used++] = (char)c;
 	}
 	out[used] = '\0';
 	return true;

@@ -200,8 +200,7 @@ static bool read_status(struct look *look, struct cluster_answer *answer) {
 
 	/* REFUSED and NONSENSE are no words of the script. */
 	for (unsigned i = 0; word != NULL && i < CLUSTER_REFUSED; i++)
-		if (word->length == strlen(status_words[i]) &&
-		    memcmp(word->text, status_words[i], word->length) == 0) {
+		if (redis_value_is(word, status_words[i])) {
 			answer->status = (enum cluster_status)i;
 			return true;
 		}

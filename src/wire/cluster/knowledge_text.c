@@ -161,14 +161,6 @@ static bool read_until(const struct reading *reading, struct span *rest, int64_t
 	return true;
 }
 
-static int digit_of(char c) {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* What is not printable is a question mark, as in the state. */
 static bool read_reason(struct span from, char out[KNOWLEDGE_REASON_MAX + 1]) {
 	size_t length = 0;
@@ -177,12 +169,9 @@ static bool read_reason(struct span from, char out[KNOWLEDGE_REASON_MAX + 1]) {
 		int c = (unsigned char)from.text[i];
 
 		if (c == '%') {
-			int high = i + 2 < from.length ? digit_of(from.text[i + 1]) : -1;
-			int low = high < 0 ? -1 : digit_of(from.text[i + 2]);
-
-			if (low < 0)
+			c = text_hex_byte(from.text + i + 1, from.text + from.length);
+			if (c < 0)
 				return false;
-			c = high * 16 + low;
 			i += 2;
 		}
 		if (length == KNOWLEDGE_REASON_MAX)

@@ -7,8 +7,10 @@
 #ifndef WIRE_REDIS_VALUE_H
 #define WIRE_REDIS_VALUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define REDIS_VALUES_MAX	16384	/* in one answer, lists and what is in them */
 #define REDIS_BYTES_MAX		(1024 * 1024)
@@ -30,6 +32,11 @@ struct redis_value {
 	const struct redis_value *list;	/* LIST: `count` of them, one behind the other */
 	size_t count;
 };
+
+static inline bool redis_value_is(const struct redis_value *value, const char *text) {
+	return value->kind == REDIS_KIND_TEXT && value->length == strlen(text) &&
+	    memcmp(value->text, text, value->length) == 0;
+}
 
 /* A word of a command: any bytes. */
 struct redis_word {

@@ -44,21 +44,11 @@ static long parse_length(const char *data, size_t length, size_t *body,
 	return (long)digits + 1;
 }
 
-static int hex_value(char c) {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* Unescapes [from, end) in place and ends it with NUL (there is room: the LF
  * of the line).  False: not as the writer makes it. */
 static bool unescape(char *from, const char *end) {
 	char *to = from;
-	int high, low;
+	int byte;
 
 	while (from < end) {
 		if ((unsigned char)*from < 0x20 || *from == 0x7f)
@@ -80,13 +70,10 @@ static bool unescape(char *from, const char *end) {
 			*to++ = '\r';
 			break;
 		case 'x':
-			if (end - from < 4)
+			byte = text_hex_byte(from + 2, end);
+			if (byte <= 0)
 				return false;
-			high = hex_value(from[2]);
-			low = hex_value(from[3]);
-			if (high < 0 || low < 0 || (high | low) == 0)
-				return false;
-			*to++ = (char)(high << 4 | low);
+			*to++ = (char)byte;
 			from += 2;
 			break;
 		default:

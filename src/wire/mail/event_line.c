@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "wire/mail/log_cursor.h"
 
 #define SECONDS_MAX	(INT64_C(400) * 86400)	/* of a delay */
@@ -173,30 +174,24 @@ static const struct key *find_key(struct span name) {
 	return NULL;
 }
 
-static int digit_of(char c) {
-	return is_digit(c) ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 :
-	    c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes in place.  NULL with the error set, or the end of what it became. */
 static char *decode(struct reading *r, char *value, char *end) {
 	char *to = value;
 
 	for (char *at = value; at < end; at++) {
-		int high, low;
+		int byte;
 
 		if (*at != '%') {
 			*to++ = *at;
 			continue;
 		}
-		high = end - at > 2 ? digit_of(at[1]) : -1;
-		low = high < 0 ? -1 : digit_of(at[2]);
-		if (low < 0 || high * 16 + low == 0) {
+		byte = text_hex_byte(at + 1, end);
+		if (byte <= 0) {
 			(void)refuse(r, at, "a % must be followed by two hexadecimal digits "
 			    "other than 00");
 			return NULL;
 		}
-		*to++ = (char)(high * 16 + low);
+		*to++ = (char)byte;
 		at += 2;
 	}
 	return to;

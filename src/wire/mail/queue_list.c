@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define DEPTH_MAX	8
 #define TIME_DIGITS	10	/* more seconds are too many nanoseconds for 64 bits */
 
@@ -30,11 +32,6 @@ static bool take(struct queue_listed *scan, char c) {
 	return true;
 }
 
-static int hex_value(char c) {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	    c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* \uXXXX, behind the u: a byte where it is one, else '?'. */
 static bool take_unicode(struct queue_listed *scan, char *out) {
 	int value = 0;
@@ -42,7 +39,7 @@ static bool take_unicode(struct queue_listed *scan, char *out) {
 	if (scan->end - scan->at < 4)
 		return false;
 	for (unsigned i = 0; i < 4; i++) {
-		int digit = hex_value(*scan->at++);
+		int digit = text_hex_digit(*scan->at++);
 
 		if (digit < 0)
 			return false;
