@@ -334,7 +334,7 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out) 
 		return false;
 	entry = &level->entries[level->head];
 	*out = (struct level_verdict){ .tag = entry->tag, .start_ns = entry->start_ns,
-		.level = judge(level), .accepted = entry->accepted };
+		.took_ns = entry->end_ns - entry->start_ns, .level = judge(level), .accepted = entry->accepted };
 	note_peak(level);
 	out->most = most_level(level, entry, out->level);
 	if (entry->start_ns > level->swept_ns)

@@ -68,6 +68,7 @@ struct level {
 struct level_verdict {
 	uint64_t tag;
 	int64_t start_ns;
+	int64_t took_ns;
 	uint32_t level;		/* 0: cannot be known */
 	/* Of a refused one: the level, had all connections that were in use of late been kept;
 	 * else the level. */

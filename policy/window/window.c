@@ -134,7 +134,8 @@ bool window_is_sound(const struct window *window) {
 	    (window->state != WINDOW_OPEN || window->ceiling == 0) &&
 	    is_time(window->until_ns) && is_time(window->canary_ns) &&
 	    is_within(window->success, -1, 2) && is_within(window->failure, -2, 2) &&
-	    is_within(window->fail_cohorts, 0, COHORTS_MOST);
+	    is_within(window->fail_cohorts, 0, COHORTS_MOST) &&
+	    (window->usual_level != 0 || window->usual_100us == 0);
 }
 
 void window_adjust(struct window *window, const struct window_settings *settings) {
@@ -248,14 +249,15 @@ void window_result(struct window *window, const struct window_settings *settings
 }
 
 void window_late_level(struct window *window, const struct window_settings *settings,
-    enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change) {
+    enum result_class class, uint32_t level, int64_t took_ns, int64_t now_ns,
+    struct window_change *change) {
 	enum window_feedback_sign sign = window_sign(settings->law, class);
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
 	*change = (struct window_change){ false, false, false };
 	if (settings->law != WINDOW_LAW_PROBE || sign == SIGN_NEUTRAL || window_is_shut(window))
 		return;
-	window_probe_late(window, settings, sign, level, now_ns);
+	window_probe_late(window, settings, sign, level, took_ns, now_ns);
 	be_open(window);
 	change->window = window->concurrency != concurrency || window->ceiling != ceiling;
 }
@@ -328,6 +330,7 @@ void window_set_ceiling(struct window *window, const struct window_settings *set
     uint32_t ceiling, int64_t now_ns) {
 	window->ceiling = (uint16_t)(ceiling > WINDOW_MOST ? WINDOW_MOST : ceiling);
 	window->told = 0;
+	window->slow_ceiling = 0;
 	if (ceiling != 0)
 		window->told = 1;
 	window->refused_run = 0;

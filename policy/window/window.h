@@ -82,9 +82,8 @@ bool window_settings_are_sound(const struct window_settings *settings);
 /* All that is kept of a destination's window, in shared memory: no pointers, zeros are
  * no valid window.  64 bytes. */
 struct window {
-	double success;
-	double failure;
-	double fail_cohorts;
+	double fail_cohorts;	/* is compared with a sum of parts: exact to the last bit */
+	float success, failure;
 	union {
 		int64_t until_ns;	/* DEAD, HELD: the end */
 		/* probe, neither: when the first no of the last flight was heard; 0: none was */
@@ -104,7 +103,7 @@ struct window {
 	uint8_t refused_run : 5;	/* refusals in a row */
 	uint8_t convinced : 1;		/* the row has lowered the ceiling */
 	uint8_t weak : 1;		/* the ceiling was found by fewer than believe_refusals */
-	uint8_t unused : 1;
+	uint8_t slow_ceiling : 1;	/* it was found by slow deliveries */
 	uint8_t lowered : 4;		/* the window, by failures of a level not known yet */
 	uint8_t run_below : 4;		/* accepted since the row began, at lower levels */
 	uint8_t run_ended;		/* deliveries that ended since it began */
@@ -116,6 +115,12 @@ struct window {
 	uint16_t accepted[2];
 	uint16_t climb : 3;		/* canaries accepted since a refusal: the ceiling rises */
 	uint16_t calm : 13;		/* accepted since the last canary */
+	/* probe; see window_slow.c */
+	uint64_t usual_level : 12;	/* 0: none yet */
+	uint64_t usual_100us : 22;	/* what a delivery takes up to there; 0: not known */
+	uint64_t above_100us : 22;	/* and above it, of late; 0: none yet */
+	uint64_t above_seen : 4;	/* deliveries above it since it was judged */
+	uint64_t slow_seen : 4;		/* of them that were slow */
 };
 _Static_assert(sizeof(struct window) == 64, "eight words");
 
@@ -128,6 +133,8 @@ struct window_result {
 	uint32_t in_flight;	/* deliveries in flight just now, as far as is known (by a
 				 * log: accepted, a moment ago), this one not counted */
 	int64_t start_ns;	/* when it started; 0 or less: not known; after now: now */
+	int64_t took_ns;	/* of one that was accepted, to its end; 0: not known, or told with
+				 * its level later */
 	int64_t given_ns;	/* since then the mail server could not be told to wait with it, at
 				 * the earliest; 0 or less, or later: when it started */
 	bool answered;		/* of a failure: the site said no; else there was no answer */
@@ -158,10 +165,11 @@ void window_result(struct window *window, const struct window_settings *settings
 
 /* The level of a result that window_result was told without one (level 0) is known by
  * now (policy/window/level.h; 0 again: it cannot be known): moves what probe knows of the
- * ceiling, and gives back what was taken on suspicion.  Verdicts come in the order of
- * their starts.  Canaries' results are not told here. */
+ * ceiling and of durations, and gives back what was taken on suspicion.  took_ns as in a result.
+ * Verdicts come in the order of their starts.  Canaries' results are not told here. */
 void window_late_level(struct window *window, const struct window_settings *settings,
-    enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change);
+    enum result_class class, uint32_t level, int64_t took_ns, int64_t now_ns,
+    struct window_change *change);
 
 /* Time passes: a destination whose suspension or hold has ended comes back, a canary
  * that was lost is given up. */

@@ -120,7 +120,7 @@ static void raise(struct window *window, const struct window_settings *settings,
 	/* At the limit Postfix leaves the cycle as it is; in the pseudo-code it goes on. */
 	if (postfix && concurrency >= window_most(window, settings))
 		return;
-	window->success += feedback;
+	window->success = (float)(window->success + feedback);
 	/* The pseudo-code has no half step for the rounding error. */
 	while (window->success + (postfix ? feedback / 2 : 0) >= 1) {
 		concurrency++;
@@ -141,7 +141,7 @@ static void lower(struct window *window, const struct window_settings *settings,
 		window_die(window, settings, now_ns, change);
 		return;
 	}
-	window->failure -= feedback;
+	window->failure = (float)(window->failure - feedback);
 	/* The half step makes the first failure after a raise, with feedback 1, count
 	 * twice in Postfix. */
 	while (window->failure - (postfix ? feedback / 2 : 0) < 0) {

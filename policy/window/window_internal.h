@@ -38,7 +38,7 @@ void window_probe_result(struct window *window, const struct window_settings *se
     const struct window_result *result, enum window_feedback_sign sign,
     int64_t now_ns, struct window_change *change);
 void window_probe_late(struct window *window, const struct window_settings *settings,
-    enum window_feedback_sign sign, uint32_t level, int64_t now_ns);
+    enum window_feedback_sign sign, uint32_t level, int64_t took_ns, int64_t now_ns);
 
 /* Of it: what was accepted of late, and how much refusals mean.  So many in a row are
  * likelier a limiter of that level than chance; are there more than a few of no meaning? */
@@ -47,6 +47,17 @@ uint32_t window_accepted(const struct window *window);
 uint32_t window_convinces(const struct window *window, const struct window_settings *settings,
     uint32_t level);
 bool window_is_noisy(const struct window *window);
+
+/* A ceiling was found from an attempt that started at since_ns. */
+void window_lower_ceiling(struct window *window, const struct window_settings *settings,
+    uint32_t ceiling, int64_t since_ns);
+
+/* Sites that get slow (window_slow.c).  One of this level (not 0) was accepted; took_ns 0 says
+ * nothing. */
+void window_slow_hear(struct window *window, const struct window_settings *settings,
+    uint32_t level, int64_t took_ns, int64_t now_ns);
+/* Was it so slow that the ceiling, which was found by slow ones, holds? */
+bool window_slow_confirms(const struct window *window, uint32_t level, int64_t took_ns);
 
 /* Its canaries (window_canary.c).  The next may go after the interval of canary_step. */
 void window_canary_wait(struct window *window, const struct window_settings *settings,

@@ -110,10 +110,11 @@ bool window_is_noisy(const struct window *window) {
 	return window->noise / 65536.0 > DOUBT_FRESH;
 }
 
-static void lower_ceiling(struct window *window, const struct window_settings *settings,
+void window_lower_ceiling(struct window *window, const struct window_settings *settings,
     uint32_t ceiling, int64_t since_ns) {
 	window->ceiling = (uint16_t)(ceiling < WINDOW_MOST ? ceiling : WINDOW_MOST);
 	window->told = 0;
+	window->slow_ceiling = 0;
 	window->weak = window->refused_run < settings->believe_refusals ? 1 : 0;
 	for (int i = 0; i < 2; i++)
 		if (window->accepted[i] > ceiling)
@@ -164,7 +165,7 @@ static bool hear_refusal(struct window *window, const struct window_settings *se
 	if (window->refused_run < wanted ||
 	    (wanted > 1 && !is_row(window, level, now_ns - start_ns)))
 		return false;
-	lower_ceiling(window, settings, level - 1, start_ns);
+	window_lower_ceiling(window, settings, level - 1, start_ns);
 	/* That many were accepted; some may have been taken from it on suspicion. */
 	window_set(window, settings, window->ceiling);
 	window->lowered = 0;
@@ -185,7 +186,7 @@ static void grow(struct window *window, const struct window_settings *settings,
 	if (window->concurrency >= window_most(window, settings) ||
 	    window->concurrency >= busy + settings->initial)
 		return;
-	window->success += part;
+	window->success = (float)(window->success + part);
 	if (window->success + part / 2 >= 1) {
 		window_set(window, settings, window->concurrency + 1u);
 		window->success -= 1;
@@ -197,7 +198,7 @@ static void suspect(struct window *window, const struct window_settings *setting
 	bool fast = 2u * window->concurrency > window->lowered && !window_is_noisy(window);
 	double part = fast ? 1 : 1.0 / window->concurrency;
 
-	window->failure -= part;
+	window->failure = (float)(window->failure - part);
 	if (window->failure - part / 2 < 0) {
 		if (window->concurrency > 1 && window->lowered < LOWERED_MOST)
 			window->lowered++;
@@ -294,7 +295,10 @@ static void hear_success(struct window *window, const struct window_settings *se
 	window->fail_cohorts = 0;
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
 	window_canary_calm(window, settings, now_ns);
-	if (result->level != 0) {
+	if (result->level != 0)
+		window_slow_hear(window, settings, result->level, result->took_ns, now_ns);
+	if (result->level != 0 &&
+	    !window_slow_confirms(window, result->level, result->took_ns)) {
 		int sign = contradicts(window, settings, result);
 
 		if (sign >= 0)
@@ -343,7 +347,7 @@ static void hear_blind_failure(struct window *window, const struct window_settin
 	if (fresh && is_explained(window, in_flight + 1 + nearly))
 		return;
 	if (window_climbed_from(window) != 0) {
-		lower_ceiling(window, settings, window_climbed_from(window), now_ns);
+		window_lower_ceiling(window, settings, window_climbed_from(window), now_ns);
 		window->weak = 0;	/* it stood before */
 		return;
 	}
@@ -385,6 +389,9 @@ void window_probe_result(struct window *window, const struct window_settings *se
     const struct window_result *result, enum window_feedback_sign sign,
     int64_t now_ns, struct window_change *change) {
 	turn_accepted(window, settings, now_ns);
+	if (result->canary && sign == SIGN_POSITIVE && window_slow_confirms(window,
+		result->level != 0 ? result->level : window->ceiling + 1u, result->took_ns))
+		sign = SIGN_NEGATIVE;
 	if (result->canary) {
 		bool awaited = window->canary_out && window->ceiling != 0;
 
@@ -436,10 +443,13 @@ static bool hear_late_refusal(struct window *window, const struct window_setting
 }
 
 void window_probe_late(struct window *window, const struct window_settings *settings,
-    enum window_feedback_sign sign, uint32_t level, int64_t now_ns) {
+    enum window_feedback_sign sign, uint32_t level, int64_t took_ns, int64_t now_ns) {
 	turn_accepted(window, settings, now_ns);
 	if (sign == SIGN_POSITIVE) {
 		if (level == 0)
+			return;
+		window_slow_hear(window, settings, level, took_ns, now_ns);
+		if (window_slow_confirms(window, level, took_ns))
 			return;
 		window_note_accepted(window, level);
 		hear_late_success(window, level);

@@ -322,7 +322,8 @@ static void report_levels(struct world *world) {
 		if (!verdict.tag)
 			window_late_level(&world->window, &world->simulation->window,
 			    class_of(verdict.accepted),
-			    level_heard(&verdict, world->window.ceiling), world->now_ns, &change);
+			    level_heard(&verdict, world->window.ceiling), verdict.took_ns,
+			    world->now_ns, &change);
 }
 
 /* Deliveries in flight, as whoever learns knows them: from a log those that took a place,
@@ -347,6 +348,7 @@ static void result_report(struct world *world, const struct simulated_event *eve
 		.level = s->levels == LEVELS_KNOWN ? event->level : 0,
 		.in_flight = count_running(world),
 		.start_ns = event->start_ns,
+		.took_ns = event->end_ns - event->start_ns,
 		.canary = event->canary,
 	};
 

@@ -314,6 +314,7 @@ static struct view_destination look_at(const struct view_destinations *all,
 	if (out.window > out.share)
 		out.window = out.share;
 	out.ceiling = window.ceiling;
+	out.ceiling_slow = window.slow_ceiling;
 	out.success = window.success;
 	out.failure = window.failure;
 	out.fail_cohorts = window.fail_cohorts;

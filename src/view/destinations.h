@@ -52,6 +52,7 @@ struct view_destination {
 	int64_t until_ns;		/* INT64_MAX: until somebody says otherwise */
 	enum window_law law;
 	uint32_t window, ceiling, in_flight;	/* ceiling 0: none is known */
+	bool ceiling_slow;		/* deliveries above it were slow, not refused */
 	uint32_t share;			/* of a ceiling that nodes share; UINT32_MAX: it is not */
 	uint8_t node;			/* whose suspension, or ceiling, it is: reader_node_name */
 	unsigned by;			/* enum decided_by: what stopped it, there or here */

@@ -243,8 +243,10 @@ static void say_destination_binds(const struct view_destination *one, char *out,
 	else
 		(void)text_append(out, size, 0, "%s: %u of %u deliveries run",
 		    one->share != UINT32_MAX && one->share <= one->window ?
-		    "this node's share" : one->ceiling != 0 && one->ceiling <= one->window ?
-		    "the ceiling" : "the window", one->in_flight, one->window);
+		    "this node's share" : one->ceiling == 0 || one->ceiling > one->window ?
+		    "the window" : one->ceiling_slow ?
+		    "the ceiling, above which deliveries are slow" : "the ceiling",
+		    one->in_flight, one->window);
 }
 
 static void add_settings(const struct generation *g, const struct destination_window *one,

@@ -62,7 +62,7 @@ static int64_t windows(uint32_t in_flight, uint32_t count) {
 			.start_ns = 1 + (int64_t)i * MS };
 
 		window_result(&window, &settings, &result, result.start_ns + SERVICE, &change);
-		window_late_level(&window, &settings, RESULT_OK, in_flight,
+		window_late_level(&window, &settings, RESULT_OK, in_flight, SERVICE,
 		    result.start_ns + SERVICE, &change);
 	}
 	return clock_thread_cpu_ns() - began_ns;

@@ -195,7 +195,8 @@ static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
 		    verdict.level > window_now(&shown->window, &shown->settings, now_ns))
 			count_held(shown, weight_of(class));
 		window_late_level(&shown->window, &shown->settings, class,
-		    level_heard(&verdict, shown->window.ceiling), now_ns, &change);
+		    level_heard(&verdict, shown->window.ceiling), verdict.took_ns, now_ns,
+		    &change);
 		note_change(own, &change, now_ns);
 	}
 }
@@ -334,6 +335,7 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 		count_held(&own->shown, attempt.weight);
 	window_result(&own->shown.window, &own->shown.settings, &(struct window_result){
 		.class = attempt.class, .start_ns = attempt.start_ns,
+		.took_ns = attempt.start_ns != 0 ? attempt.end_ns - attempt.start_ns : 0,
 		.given_ns = attempt.given_ns, .answered = judgement->reply.code != 0,
 		.in_flight = running(own, now_ns) }, now_ns, &change);
 	note_change(own, &change, now_ns);

@@ -40,7 +40,7 @@ void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
 		window_late_level(&lock->state.window, &rules->settings,
 		    (enum result_class)(verdicts[i].tag & 0xff),
 		    level == 0 || verdicts[i].accepted ? level : level + elsewhere(lock, now_ns),
-		    now_ns, &change);
+		    verdicts[i].took_ns, now_ns, &change);
 		feed_note_change(told, &change);
 	}
 }
@@ -84,6 +84,7 @@ void feed_hear(struct feed_learning *l) {
 	uint32_t running = windows_running(state);
 	struct window_result heard = { .class = l->class, .level = l->level,
 		.start_ns = l->result->has_start ? l->result->start_ns : 0,
+		.took_ns = l->result->has_start ? l->result->end_ns - l->result->start_ns : 0,
 		.given_ns = given_ns(l->result),
 		.answered = l->weight == FEED_NEGATIVE && judgement->reply.code != 0 };
 	struct window_change change;

@@ -41,7 +41,10 @@
 	X("level1", w->accepted[1], (uint16_t)) \
 	X("span", w->accepted_span, (uint8_t)) \
 	X("climb", w->climb, 0x7 &) \
-	X("calm", w->calm, 0x1fff &)
+	X("calm", w->calm, 0x1fff &) \
+	X("slow", w->slow_ceiling, (bool)) \
+	X("usual_level", w->usual_level, 0xfff &) \
+	X("usual_100us", w->usual_100us, 0x3fffff &)
 
 /* --- writing ------------------------------------------------------------------- */
 
@@ -158,6 +161,14 @@ static bool double_of(const char *text, double *out) {
 	return end != text && *end == '\0';
 }
 
+static bool float_of(const char *text, float *out) {
+	double value;
+	bool ok = double_of(text, &value);
+
+	*out = (float)value;
+	return ok;
+}
+
 /* Where a number goes. */
 static bool set_number(struct destination_window *to, const char *key,
     uint64_t value) {
@@ -190,9 +201,9 @@ static bool set_key(struct destination_window *to, const char *key, const char *
 	if (is_seen(key))
 		return true;
 	if (strcmp(key, "success") == 0)
-		return double_of(text, &w->success);
+		return float_of(text, &w->success);
 	if (strcmp(key, "failure") == 0)
-		return double_of(text, &w->failure);
+		return float_of(text, &w->failure);
 	if (strcmp(key, "cohorts") == 0)
 		return double_of(text, &w->fail_cohorts);
 	if (strcmp(key, "until") == 0)

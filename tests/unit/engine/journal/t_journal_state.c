@@ -12,7 +12,7 @@ static void learn(const char *name, uint16_t ceiling, const char *reason) {
 	lock_begun(name, &lock);
 	lock.state.window.ceiling = ceiling;
 	lock.state.window.state = ceiling == 0 ? WINDOW_OPEN : WINDOW_LIMITED;
-	lock.state.window.success = 0.1;
+	lock.state.window.success = 0.1F;
 	lock.state.ok = 11;
 	lock.state.failed = 12;
 	lock.state.held = 13;

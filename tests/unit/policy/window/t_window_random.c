@@ -39,7 +39,8 @@ static struct window_settings some_settings(struct random *random) {
 
 struct source {
 	int concurrency;	/* 0: dead */
-	double success, failure, fail_cohorts;
+	double fail_cohorts;
+	float success, failure;	/* as a window keeps them */
 };
 
 static double amount(const struct window_settings *p,
@@ -62,7 +63,7 @@ static void document_success(struct source *s, const struct window_settings *p, 
 	s->fail_cohorts = 0;
 	if (s->concurrency >= busy + (int)p->initial)
 		return;
-	s->success += amount(p, &p->positive, s->concurrency);
+	s->success = (float)(s->success + amount(p, &p->positive, s->concurrency));
 	while (s->success >= 1) {
 		s->concurrency += 1;
 		s->failure = 0;
@@ -81,7 +82,7 @@ static void document_failure(struct source *s, const struct window_settings *p) 
 		return;
 	}
 	f = amount(p, &p->negative, s->concurrency);
-	s->failure -= f;
+	s->failure = (float)(s->failure - f);
 	while (s->failure < 0) {
 		s->concurrency -= 1;
 		s->failure += 1;
@@ -101,7 +102,7 @@ static void postfix_success(struct source *s, const struct window_settings *p, i
 	if (s->concurrency >= busy + (int)p->initial)
 		return;
 	feedback = amount(p, &p->positive, s->concurrency);
-	s->success += feedback;
+	s->success = (float)(s->success + feedback);
 	while (s->success + feedback / 2 >= 1) {
 		s->concurrency += 1;
 		s->success -= 1;
@@ -120,7 +121,7 @@ static void postfix_failure(struct source *s, const struct window_settings *p) {
 		return;
 	}
 	feedback = amount(p, &p->negative, s->concurrency);
-	s->failure -= feedback;
+	s->failure = (float)(s->failure - feedback);
 	while (s->failure - feedback / 2 < 0) {
 		s->concurrency -= 1;
 		s->success = 0;
@@ -179,6 +180,7 @@ static void do_something(struct random *random, struct window *window,
 		.in_flight = random_below(random, 30),
 		.start_ns = random_below(random, 3) == 0 ? 0 :
 		    now - random_below(random, 400) * SECOND / 10,
+		.took_ns = (int64_t)random_below(random, 100) * SECOND,
 		.given_ns = now - random_below(random, 600) * SECOND / 10,
 		.answered = random_below(random, 2) == 0,
 		.canary = random_below(random, 10) == 0,
@@ -213,7 +215,8 @@ static void do_something(struct random *random, struct window *window,
 	case 8:
 	case 9:
 	case 10:
-		window_late_level(window, settings, result.class, result.level, now, change);
+		window_late_level(window, settings, result.class, result.level,
+		    (int64_t)random_below(random, 100) * SECOND, now, change);
 		break;
 	default:
 		if (random_below(random, 2) > 0)

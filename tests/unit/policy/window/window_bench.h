@@ -8,7 +8,7 @@
 #include "policy/window/window.h"
 
 #define SECOND	INT64_C(1000000000)
-#define NEAR	1e-12
+#define NEAR	1e-6
 
 struct bench {
 	struct window_settings settings;

@@ -219,7 +219,7 @@ TEST_IN(site_begin, site_end, changes_that_matter_are_told_once) {
 	NOT_TOLD(lock.reason = "");
 	NOT_TOLD(lock.state.ok++);
 	NOT_TOLD(lock.state.failed++, lock.state.held++, lock.state.running++);
-	NOT_TOLD(lock.state.window.success += 0.5);
+	NOT_TOLD(lock.state.window.success += 0.5F);
 	NOT_TOLD(lock.state.window.fail_cohorts += 0.25);
 	NOT_TOLD(lock.origin = ((struct state_origin){ 1, 1 }));
 	NOT_TOLD((void)0);

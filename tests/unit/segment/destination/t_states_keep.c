@@ -270,7 +270,7 @@ TEST_IN(site_begin, site_end, a_scribbled_state_is_not_believed) {
 	/* 4 in flight, 5 running, resumed in the future; a reason that is not there */
 	atomic_store(&slot[KEPT_AT + FLIGHTS_AT], UINT64_MAX);
 	atomic_store(&slot[KEPT_AT + 1], UINT64_C(0x00ffffff00000000));
-	atomic_store(&slot[WINDOW_AT + 5], UINT64_MAX);
+	atomic_store(&slot[WINDOW_AT + 4], UINT64_MAX);
 	atomic_store(&slot[1], atomic_load(&slot[1]) | UINT64_C(1) << 32);
 	site_restart(&site, 64, CLASSES);
 	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);

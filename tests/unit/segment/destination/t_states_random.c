@@ -66,7 +66,7 @@ static void change(unsigned number) {
 	lock.state.running = (uint16_t)random_below(&dice, 65536);
 	lock.state.window.ceiling = (uint16_t)(1 + random_below(&dice, 100));
 	lock.state.window.state = WINDOW_LIMITED;
-	lock.state.window.success = random_below(&dice, 100) / 100.0;
+	lock.state.window.success = (float)random_below(&dice, 100) / 100;
 	if (random_below(&dice, 8) == 0)
 		lock.state.flags ^= DESTINATION_CEILING;
 	if (random_below(&dice, 3) == 0) {

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * The law probe: a site that does not refuse, but gets slow.
+ *
+ * Model: what a delivery usually takes is known up to a level.  A site that serves its limit and
+ * lets the rest wait takes longer in proportion to the level: no more mail goes by it, but no
+ * less either.  Where most of some deliveries at higher levels took more than twice that, more in
+ * flight means less mail: the usual level is the ceiling.  Where few did, the usual level is
+ * theirs from now on.  One long message says nothing: durations are clipped, and most of the
+ * deliveries have to be slow.
+ *
+ * A canary above such a ceiling that is slow itself counts as refused.  It makes others slow that
+ * start beside it, so canaries begin with a long interval.
+ *
+ * A site that gets slow at every level changes what is usual, and no window.
+ * Errors: none.  Threads: no state.
+ */
+#include "policy/window/window_internal.h"
+
+#define UNIT_NS		INT64_C(100000)
+#define TOOK_MOST	((UINT32_C(1) << 22) - 1)	/* 419 s */
+#define LEVEL_MOST	((1u << 12) - 1)
+#define SAMPLES		8u
+#define SLOW_ENOUGH	7u	/* of them: it is slow */
+#define QUICK_ENOUGH	3u	/* slow ones of them, at most: it is not */
+#define SLOW_TIMES	2u	/* beside a share in proportion to the level */
+#define CLIP_TIMES	4u
+#define CANARY_STEP	5u	/* 320 s by default */
+
+static uint32_t duration(int64_t took_ns) {
+	int64_t units = took_ns / UNIT_NS;
+
+	return units < 1 ? 1 : units < TOOK_MOST ? (uint32_t)units : TOOK_MOST;
+}
+
+static bool is_slow(const struct window *window, uint32_t level, uint32_t took) {
+	uint64_t usual = window->usual_100us, usual_level = window->usual_level;
+
+	if (level < usual_level)
+		level = (uint32_t)usual_level;
+	return usual > 0 && took * usual_level > SLOW_TIMES * usual * level;
+}
+
+/* Goes a 1/`part` from the mean towards `took`. */
+static uint32_t smooth(const struct window *window, uint32_t mean, uint32_t took, uint32_t part) {
+	uint32_t usual = window->usual_100us;
+
+	if (usual > 0 && took > CLIP_TIMES * usual)
+		took = CLIP_TIMES * usual;
+	if (took > TOOK_MOST)
+		took = TOOK_MOST;
+	return mean == 0 ? took : (mean * (part - 1) + took + part / 2) / part;
+}
+
+bool window_slow_confirms(const struct window *window, uint32_t level, int64_t took_ns) {
+	return window->slow_ceiling && took_ns > 0 && is_slow(window, level, duration(took_ns));
+}
+
+static void set_usual_level(struct window *window, uint32_t level) {
+	window->usual_level = (level < LEVEL_MOST ? level : LEVEL_MOST) & LEVEL_MOST;
+}
+
+/* Enough were seen above the usual level. */
+static void judge_level(struct window *window, const struct window_settings *settings,
+    uint32_t level, int64_t now_ns) {
+	uint32_t slow = window->slow_seen, usual_level = window->usual_level;
+
+	if (slow <= QUICK_ENOUGH) {
+		set_usual_level(window, level);
+		window->usual_100us = window->above_100us;
+	} else if (slow >= SLOW_ENOUGH && !window->told &&
+	    (window->ceiling == 0 || window->ceiling > usual_level)) {
+		window_lower_ceiling(window, settings, usual_level, now_ns);
+		window->slow_ceiling = 1;
+		window->weak = 0;
+		window->canary_step = CANARY_STEP;
+		window_canary_wait(window, settings, now_ns);
+	}
+	window->above_seen = window->slow_seen = 0;
+	window->above_100us = 0;
+}
+
+void window_slow_hear(struct window *window, const struct window_settings *settings,
+    uint32_t level, int64_t took_ns, int64_t now_ns) {
+	uint32_t took = duration(took_ns);
+
+	if (took_ns <= 0)
+		return;
+	if (window->usual_level == 0)
+		set_usual_level(window, settings->initial);
+	if (level <= window->usual_level) {
+		window->usual_100us = smooth(window, window->usual_100us, took, 16) & TOOK_MOST;
+		return;
+	}
+	if (window->usual_100us == 0)
+		return;
+	window->above_100us = smooth(window, window->above_100us, took, 8) & TOOK_MOST;
+	window->slow_seen = (window->slow_seen + is_slow(window, level, took)) & 0xf;
+	window->above_seen = (window->above_seen + 1u) & 0xf;
+	if (window->above_seen >= SAMPLES)
+		judge_level(window, settings, level, now_ns);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: ISC */
+/* The law probe and sites that get slow instead of refusing, with numbers worked out by hand. */
+#include "tests/unit/test.h"
+#include "tests/unit/policy/window/window_bench.h"
+
+static void deliver(struct bench *bench, uint32_t level, int64_t took_ns) {
+	bench->now += took_ns;
+	window_result(&bench->window, &bench->settings, &(const struct window_result){
+	    .class = RESULT_OK, .level = level, .in_flight = level - 1,
+	    .start_ns = bench->now - took_ns, .took_ns = took_ns }, bench->now, &bench->change);
+	assert_true(window_is_sound(&bench->window));
+}
+
+static void deliver_many(struct bench *bench, int count, uint32_t level, int64_t took_ns) {
+	while (count-- > 0)
+		deliver(bench, level, took_ns);
+}
+
+/* Deliveries take 2 s up to level 5, which is the initial window. */
+static void begin_usual(struct bench *bench) {
+	begin(bench, WINDOW_LAW_PROBE, "1");
+	deliver_many(bench, 5, 5, 2 * SECOND);
+	assert_int_equal(bench->window.usual_level, 5);
+	assert_int_equal(bench->window.usual_100us, 20000);
+	assert_int_equal(bench->window.ceiling, 0);
+}
+
+/* Twice the share of level 6 is 2 * 2 s * 6 / 5 = 4.8 s: seven of eight above that are enough. */
+TEST(a_tarpit_is_a_ceiling) {
+	begin_usual(&b);
+	deliver(&b, 6, 2 * SECOND);
+	deliver_many(&b, 6, 6, 32 * SECOND);
+	assert_int_equal(b.window.ceiling, 0);
+	deliver(&b, 6, 32 * SECOND);
+	assert_true(b.change.window);
+	assert_int_equal(b.window.ceiling, 5);
+	assert_int_equal(b.window.concurrency, 5);
+	/* those under way still do not talk it away */
+	deliver_many(&b, 30, 12, 32 * SECOND);
+	assert_int_equal(b.window.ceiling, 5);
+}
+
+TEST(what_takes_its_share_of_the_level_is_no_tarpit) {
+	begin_usual(&b);
+	deliver_many(&b, 8, 6, 48 * SECOND / 10);
+	assert_int_equal(b.window.ceiling, 0);
+	/* 8 s at most count of each: the mean is 4.8 s now, usual for 6 */
+	assert_int_equal(b.window.usual_level, 6);
+	assert_int_equal(b.window.usual_100us, 48000);
+}
+
+/* A site that serves five at a time takes 2 s * level / 5. */
+TEST(a_site_that_lets_wait_is_no_tarpit) {
+	begin_usual(&b);
+	for (uint32_t level = 6; level <= 20; level++)
+		deliver_many(&b, 8, level, 2 * SECOND * level / 5);
+	assert_int_equal(b.window.ceiling, 0);
+	assert_int_equal(b.window.usual_level, 20);
+}
+
+TEST(long_messages_are_no_tarpit) {
+	begin_usual(&b);
+	for (int i = 0; i < 100; i++) {
+		deliver_many(&b, 3, 6 + (uint32_t)i / 10, 2 * SECOND);
+		deliver(&b, 6 + (uint32_t)i / 10, 600 * SECOND);
+	}
+	assert_int_equal(b.window.ceiling, 0);
+}
+
+/* It is usual then: 15/16 of the way stays each time, by 8 s at most. */
+TEST(a_site_that_is_slow_at_every_level_changes_no_window) {
+	begin_usual(&b);
+	for (int i = 0; i < 200; i++)
+		deliver(&b, 1 + (uint32_t)i % 5, 60 * SECOND);
+	assert_int_equal(b.window.ceiling, 0);
+	assert_in_range(b.window.usual_100us, 595000, 600000);
+}
+
+/* 320 s later; refused while it is slow, and a climb once it is quick. */
+TEST(a_slow_canary_is_refused) {
+	begin_usual(&b);
+	deliver_many(&b, 8, 6, 32 * SECOND);
+	assert_int_equal(b.window.ceiling, 5);
+	assert_false(window_canary_due(&b.window, &b.settings, b.now + 320 * SECOND - 1));
+	b.now += 320 * SECOND;
+	for (int i = 0; i < 2; i++) {
+		assert_true(window_canary_due(&b.window, &b.settings, b.now));
+		window_canary_issued(&b.window, &b.settings, b.now + 600 * SECOND);
+		b.now += i == 0 ? 32 * SECOND : 2 * SECOND;
+		window_result(&b.window, &b.settings, &(const struct window_result){
+		    .class = RESULT_OK, .level = 6, .in_flight = 5, .canary = true,
+		    .start_ns = b.now - 1, .took_ns = i == 0 ? 32 * SECOND : 2 * SECOND },
+		    b.now, &b.change);
+		assert_int_equal(b.window.ceiling, i == 0 ? 5 : 6);
+		b.now += 600 * SECOND;
+	}
+}
+
+/* Of a log: the level comes later, and the duration with it. */
+TEST(a_tarpit_in_a_log) {
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	for (int i = 0; i < 5; i++)
+		window_late_level(&b.window, &b.settings, RESULT_OK, 3, 2 * SECOND, b.now, &b.change);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(b.window.ceiling, 0);
+		window_late_level(&b.window, &b.settings, RESULT_OK, 9, 32 * SECOND, b.now, &b.change);
+	}
+	assert_int_equal(b.window.ceiling, 5);
+}
+
+/* Somebody who told of a ceiling knows better; a duration that is not known says nothing. */
+TEST(a_told_ceiling_stays) {
+	begin_usual(&b);
+	window_set_ceiling(&b.window, &b.settings, 10, b.now);
+	deliver_many(&b, 30, 8, 32 * SECOND);
+	assert_int_equal(b.window.ceiling, 10);
+	begin_usual(&b);
+	deliver_many(&b, 30, 8, 0);
+	assert_int_equal(b.window.ceiling, 0);
+}
