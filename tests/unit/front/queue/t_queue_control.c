@@ -212,19 +212,19 @@ static void ask(const char *key1, const char *value1, const char *key2, const ch
 	answer_read = (size_t)n;
 }
 
-static struct control_frame next_frame(void) {
-	struct control_frame frame;
+static struct control_frame frame;	/* of the answer: the one that is looked at */
+
+static void next_frame(void) {
 	const char *why;
 	long n = control_frame_parse(answer + answer_read, answer_length - answer_read, &frame,
 	    &why);
 
 	assert_true(n > 0);
 	answer_read += (size_t)n;
-	return frame;
 }
 
-static void must_be(const struct control_frame *frame, const char *key, const char *value) {
-	const char *is = control_frame_get(frame, key);
+static void must_be(const char *key, const char *value) {
+	const char *is = control_frame_get(&frame, key);
 
 	if (value == NULL)
 		assert_null(is);
@@ -233,18 +233,16 @@ static void must_be(const struct control_frame *frame, const char *key, const ch
 }
 
 static void must_end(const char *exit_code, const char *error) {
-	struct control_frame frame = next_frame();
-
-	must_be(&frame, "end", "1");
-	must_be(&frame, "exit", exit_code);
-	must_be(&frame, "error", error);
+	next_frame();
+	must_be("end", "1");
+	must_be("exit", exit_code);
+	must_be("error", error);
 	assert_int_equal(answer_read, answer_length);
 }
 
 /* --- tests --------------------------------------------------------------------------------- */
 
 TEST_IN(begin, end, a_part_tells_all) {
-	struct control_frame frame;
 	const char *since;
 	uint32_t since_ms;
 
@@ -255,80 +253,74 @@ TEST_IN(begin, end, a_part_tells_all) {
 	queue.row.tried_ns = clock_now_ns() - 30 * NS_PER_SECOND;
 	ask("command", "queue", NULL, NULL);
 	assert_string_equal(queue.asked, "-");
-	frame = next_frame();
-	must_be(&frame, "row", "1");
-	must_be(&frame, "destination", "d.example");
-	must_be(&frame, "id", "7AL1");
-	must_be(&frame, "mta", "out");
-	must_be(&frame, "sender", "x\x1b[2J\n@b");
-	must_be(&frame, "recipients", "3");
-	must_be(&frame, "unread", "4");
-	must_be(&frame, "age", "90");
+	next_frame();
+	must_be("row", "1");
+	must_be("destination", "d.example");
+	must_be("id", "7AL1");
+	must_be("mta", "out");
+	must_be("sender", "x\x1b[2J\n@b");
+	must_be("recipients", "3");
+	must_be("unread", "4");
+	must_be("age", "90");
 	since = control_frame_get(&frame, "since_ms");
 	assert_true(text_to_u32(since, strlen(since), UINT32_MAX, &since_ms));
 	assert_in_range(since_ms, 90000, 150000);
-	must_be(&frame, "tried", "30");
-	must_be(&frame, "tries", "2");
-	must_be(&frame, "wait", "retry");
-	must_be(&frame, "until", "100");
-	must_be(&frame, "run", "0");
+	must_be("tried", "30");
+	must_be("tries", "2");
+	must_be("wait", "retry");
+	must_be("until", "100");
+	must_be("run", "0");
 	must_end("0", NULL);
 }
 
 TEST_IN(begin, end, what_is_not_known_is_left_out) {
-	struct control_frame frame;
-
 	/* before the clock's start; until somebody resumes it; an mta of an old generation */
 	queue.row.arrival_ns = clock_now_ns() - INT64_C(1) * 1000000 * NS_PER_SECOND;
 	queue.row.due_ns = INT64_MAX;
 	queue.row.mta = 200;
 	ask("command", "queue", "pattern", "*.example");
-	frame = next_frame();
-	must_be(&frame, "age", "1000000");
-	must_be(&frame, "until", NULL);
-	must_be(&frame, "tried", NULL);
-	must_be(&frame, "mta", "");
+	next_frame();
+	must_be("age", "1000000");
+	must_be("until", NULL);
+	must_be("tried", NULL);
+	must_be("mta", "");
 	must_end("0", NULL);
 }
 
 TEST_IN(begin, end, destinations_and_runs) {
-	struct control_frame frame;
-
 	ask("command", "queue", "view", "destinations");
-	frame = next_frame();
-	must_be(&frame, "destination", "d.example");
-	must_be(&frame, "messages", "3");
-	must_be(&frame, "recipients", "40");
-	must_be(&frame, "window", "0");
-	must_be(&frame, "wait", "suspended");
-	must_be(&frame, "doubtful", "1");
-	must_be(&frame, "proven", "0");
-	must_be(&frame, "age", "60");
-	must_be(&frame, "until", "5");
+	next_frame();
+	must_be("destination", "d.example");
+	must_be("messages", "3");
+	must_be("recipients", "40");
+	must_be("window", "0");
+	must_be("wait", "suspended");
+	must_be("doubtful", "1");
+	must_be("proven", "0");
+	must_be("age", "60");
+	must_be("until", "5");
 	must_end("0", NULL);
 	ask("command", "queue", "view", "runs");
-	frame = next_frame();
-	must_be(&frame, "run", "9");
-	must_be(&frame, "pid", NULL);
-	must_be(&frame, "mta", "");
-	must_be(&frame, "destination", "d\n.example");
-	must_be(&frame, "age", "90");
-	must_be(&frame, "progress", "1");
-	must_be(&frame, "stalls", "1");
-	must_be(&frame, "adopted", "0");
+	next_frame();
+	must_be("run", "9");
+	must_be("pid", NULL);
+	must_be("mta", "");
+	must_be("destination", "d\n.example");
+	must_be("age", "90");
+	must_be("progress", "1");
+	must_be("stalls", "1");
+	must_be("adopted", "0");
 	must_end("0", NULL);
 }
 
 TEST_IN(begin, end, next_tells_why) {
-	struct control_frame frame;
-
 	queue.parts = 5;
 	ask("command", "next", "most", "3");
 	assert_int_equal(queue.asked_most, 3);
 	for (int i = 0; i < 3; i++) {
-		frame = next_frame();
-		must_be(&frame, "why", "preempts");
-		must_be(&frame, "id", "7AL1");
+		next_frame();
+		must_be("why", "preempts");
+		must_be("id", "7AL1");
 	}
 	must_end("0", NULL);
 }
@@ -346,30 +338,27 @@ TEST_IN(begin, end, bad_requests_are_told) {
 
 /* 64 MB of rows, and an end that says so. */
 TEST_IN(begin, end, an_answer_is_bounded) {
-	struct control_frame frame;
 	uint32_t rows = 0;
 
 	queue.parts = MANY;
 	ask("command", "queue", NULL, NULL);
 	assert_in_range(queue.told, 100000, MANY - 1);
 	for (;; rows++) {
-		frame = next_frame();
+		next_frame();
 		if (control_frame_get(&frame, "row") == NULL)
 			break;
 	}
 	assert_int_equal(rows, queue.told);
-	must_be(&frame, "exit", "0");
-	must_be(&frame, "error", "the list is incomplete: too many entries");
+	must_be("exit", "0");
+	must_be("error", "the list is incomplete: too many entries");
 }
 
 /* Not the machine's uptime. */
 TEST_IN(begin, end, a_run_that_was_not_heard_of_has_no_progress) {
-	struct control_frame frame;
-
 	queue.unheard = true;
 	ask("command", "queue", "view", "runs");
-	frame = next_frame();
-	must_be(&frame, "age", "90");
+	next_frame();
+	must_be("age", "90");
 	assert_null(control_frame_get(&frame, "progress"));
 }
 
@@ -385,40 +374,35 @@ TEST_IN(begin, end, a_queue_that_is_being_read_says_so) {
 }
 
 TEST_IN(begin, end, what_cannot_be_read_of_the_journal_is_counted) {
-	struct control_frame frame;
-
 	queue.parts = 0;
 	queue.more = 7;
 	queue.unreadable = true;
 	ask("command", "queue", NULL, NULL);
-	frame = next_frame();
-	must_be(&frame, "more", "7");
-	must_be(&frame, "error", "the list is incomplete: 7 more messages are in the journal");
+	next_frame();
+	must_be("more", "7");
+	must_be("error", "the list is incomplete: 7 more messages are in the journal");
 	ask("command", "queue", "view", "runs");
-	frame = next_frame();
+	next_frame();
 	assert_null(control_frame_get(&frame, "more"));
 }
 
 static void must_be_rows(const char *id, unsigned count) {
 	for (unsigned i = 0; i < count; i++) {
-		struct control_frame frame = next_frame();
-
-		must_be(&frame, "id", id);
+		next_frame();
+		must_be("id", id);
 	}
 }
 
 /* At once, and where it is much in pieces. */
 TEST_IN(begin, end, what_is_in_the_journal_alone_is_listed) {
-	struct control_frame frame;
-
 	queue.more = 7;
 	ask("command", "queue", NULL, NULL);
 	must_be_rows("7AL9", 7);
 	must_be_rows("7AL1", 1);
 	must_end("0", NULL);
 	ask("command", "queue", "view", "destinations");
-	frame = next_frame();
-	must_be(&frame, "messages", "10");
+	next_frame();
+	must_be("messages", "10");
 	must_end("0", NULL);
 	queue.slow = true;
 	queue.more = 200;

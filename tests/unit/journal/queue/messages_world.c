@@ -169,6 +169,16 @@ const char *next(void) {
 	return world.text;
 }
 
+const char *all_next(void) {
+	static char all[4096];
+	size_t at = 0;
+
+	all[0] = '\0';
+	for (const char *one = next(); one[0] != '\0'; one = next())
+		at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s", at > 0 ? ", " : "", one);
+	return all;
+}
+
 double next_in(void) {
 	return next_ns == INT64_MAX ? -1 : (double)(next_ns - world.wall_ns) / 1e9;
 }

@@ -50,6 +50,8 @@ uint64_t finish(const char *id);
 void traffic(unsigned bytes);
 /* The next one's id and recipients, "q1 a.example*3 b.example*1"; "" for none. */
 const char *next(void);
+/* All that comes before messages_next is to wait, with ", " between. */
+const char *all_next(void);
 double next_in(void);		/* seconds until messages_next is to be asked again; -1: none */
 /* All records of messages: "E:q1 S:q1 D:q1 R:q1 F:q1"; garbage in brackets. */
 const char *records(void);

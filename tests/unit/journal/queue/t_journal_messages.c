@@ -123,8 +123,7 @@ TEST_IN(world_begin, world_end, test_work_ends_with_a_replacement_or_a_finish) {
 	assert_string_equal(records(), "[E:q1] [E:q2] S:q1 S:q2 D:q2 D:q1 R:q1 F:q2");
 	assert_int_equal(totals().messages, 1);
 	assert_int_equal(totals().working, 0);
-	assert_string_equal(next(), "q1 b.example*1");
-	assert_string_equal(next(), "");
+	assert_string_equal(all_next(), "q1 b.example*1");
 }
 
 TEST_IN(world_begin, world_end, test_what_is_not_known_is_refused) {
@@ -147,8 +146,7 @@ TEST_IN(world_begin, world_end, test_a_changed_file_has_one_envelope) {
 	put("q1", "a.example*5", 0, !HELD);
 	world_sync();
 	assert_string_equal(records(), "[E:q1] E:q1");
-	assert_string_equal(next(), "q1 a.example*5");
-	assert_string_equal(next(), "");
+	assert_string_equal(all_next(), "q1 a.example*5");
 	finish("q1");
 	world_sync();
 	assert_string_equal(records(), "[E:q1] [E:q1] F:q1");
@@ -164,18 +162,14 @@ TEST_IN(world_begin, world_end, test_runners_come_when_their_interval_has_passed
 	put("q12", "a.example", 12 * MINUTE, !HELD);
 	put("q70", "a.example", 70 * MINUTE, !HELD);
 	world_turn();
-	assert_string_equal(next(), "q0 a.example*1");
-	assert_string_equal(next(), "q4 a.example*1");
-	assert_string_equal(next(), "");
+	assert_string_equal(all_next(), "q0 a.example*1, q4 a.example*1");
 	assert_true(next_in() == 5 * MINUTE);
 	finish("q0");
 	finish("q4");
 	world_pass(5 * MINUTE - 1);
 	assert_string_equal(next(), "");
 	world_pass(1);
-	assert_string_equal(next(), "q5 a.example*1");
-	assert_string_equal(next(), "q9 a.example*1");
-	assert_string_equal(next(), "");
+	assert_string_equal(all_next(), "q5 a.example*1, q9 a.example*1");
 	assert_true(next_in() == 5 * MINUTE);
 	finish("q5");
 	finish("q9");
@@ -196,13 +190,11 @@ TEST_IN(world_begin, world_end, test_what_is_held_is_not_given_again_until_it_is
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 0, HELD);
 	world_turn();
-	assert_string_equal(next(), "q1 a.example*1");
-	assert_string_equal(next(), "");
+	assert_string_equal(all_next(), "q1 a.example*1");
 	put("q1", "a.example", 0, !HELD);
 	put("q2", "a.example", 5 * MINUTE, !HELD);
 	world_turn();
-	assert_string_equal(next(), "q1 a.example*1");
-	assert_string_equal(next(), "");
+	assert_string_equal(all_next(), "q1 a.example*1");
 	world_pass(5 * MINUTE);
 	assert_string_equal(next(), "q2 a.example*1");
 }
@@ -222,14 +214,9 @@ TEST_IN(world_begin, world_end, test_new_and_old_ones_come_by_turns) {
 		put(id, "a.example", 0, !HELD);
 	}
 	world_turn();
-	assert_string_equal(next(), "new0 a.example*1");
-	assert_string_equal(next(), "old0 a.example*1");
-	assert_string_equal(next(), "new1 a.example*1");
-	assert_string_equal(next(), "old1 a.example*1");
-	assert_string_equal(next(), "new2 a.example*1");
-	assert_string_equal(next(), "old2 a.example*1");
-	assert_string_equal(next(), "old3 a.example*1");
-	assert_string_equal(next(), "");
+	assert_string_equal(all_next(),
+	    "new0 a.example*1, old0 a.example*1, new1 a.example*1, old1 a.example*1, "
+	    "new2 a.example*1, old2 a.example*1, old3 a.example*1");
 }
 
 /* "When old files become entirely garbage they can be deleted." */

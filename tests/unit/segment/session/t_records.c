@@ -95,19 +95,31 @@ TEST_IN(NULL, site_end, renamed_classes_are_refused_where_sessions_hold_the_reco
 	free(wanted);
 }
 
-/* A role that works with the configuration before: a removed class stays known
- * while it counts. */
-TEST_IN(NULL, site_end, a_late_session_keeps_its_removed_class) {
-	struct engine *late;
-	const struct generation *before;
-	struct class_record *record;
-	struct answer answer;
+/* A role with its own handle, which stays with the first configuration. */
+static struct engine *late;
+static const struct generation *before;
+
+static int open_late(void **state) {
 	struct diag diag;
 
 	site_open(&site, 1000, CLASS("first"));
-	record = site_class(&site, "first");
 	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
 	before = engine_pin(late);
+	return 0;
+}
+
+static int close_late(void **state) {
+	engine_unpin(late, before);
+	engine_close(&late);
+	return site_end(state);
+}
+
+/* A role that works with the configuration before: a removed class stays known
+ * while it counts. */
+TEST_IN(open_late, close_late, a_late_session_keeps_its_removed_class) {
+	struct class_record *record = site_class(&site, "first");
+	struct answer answer;
+
 	site_reload(&site, CLASS("second"));
 	answer = ask(late, before, 1);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
@@ -117,29 +129,18 @@ TEST_IN(NULL, site_end, a_late_session_keeps_its_removed_class) {
 	assert_string_equal(record->name, "first");
 	assert_int_equal(open_of("third"), 0);
 	engine_session_close(late, &answer.session, clock_now_ns());
-	engine_unpin(late, before);
-	engine_close(&late);
 }
 
-TEST_IN(NULL, site_end, a_reused_record_takes_no_session_of_the_class_before) {
-	struct engine *late;
-	const struct generation *before;
-	struct class_record *record;
+TEST_IN(open_late, close_late, a_reused_record_takes_no_session_of_the_class_before) {
+	struct class_record *record = site_class(&site, "first");
 	struct answer answer;
-	struct diag diag;
 
-	site_open(&site, 1000, CLASS("first"));
-	record = site_class(&site, "first");
-	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
-	before = engine_pin(late);
 	site_reload(&site, CLASS("second"));
 	site_reload(&site, CLASS("third"));
 	assert_string_equal(record->name, "third");
 	answer = ask(late, before, 1);
 	assert_int_equal(answer.decision.reason, REASON_UNUSABLE);
 	assert_int_equal(atomic_load(&record->open), 0);
-	engine_unpin(late, before);
-	engine_close(&late);
 }
 
 /* Who is refused and stays is remembered, but not in everybody's place. */
@@ -347,21 +348,14 @@ TEST_IN(NULL, site_end, classes_that_come_together_get_a_record_each) {
 	}
 }
 
-TEST_IN(NULL, site_end, a_held_generation_gives_way_to_a_newer_one) {
-	const struct generation *held;
-	struct engine *late;
-	struct diag diag;
-	uint64_t number;
+TEST_IN(open_late, close_late, a_held_generation_gives_way_to_a_newer_one) {
+	const struct generation *held = engine_pin_newer(late, NULL);
+	uint64_t number = held->number;
 
-	site_open(&site, 1000, CLASS("first"));
-	assert_int_equal(engine_open(&late, site.segment, site.place, &diag), 0);
-	held = engine_pin_newer(late, NULL);
-	number = held->number;
 	assert_ptr_equal(engine_pin_newer(late, held), held);
 	site_reload(&site, CLASS("second"));
 	held = engine_pin_newer(late, held);
 	assert_int_equal(held->number, number + 1);
 	assert_ptr_equal(engine_pin_newer(late, held), held);
 	engine_unpin(late, held);
-	engine_close(&late);
 }
