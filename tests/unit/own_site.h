@@ -31,6 +31,25 @@ static inline uint64_t counted(enum counter counter) {
 	return atomic_load(&site.segment->header->counters[counter]);
 }
 
+static inline struct answer site_ask(const struct question *question, int64_t now_ns) {
+	struct answer answer;
+
+	engine_session_open(site.engine, site.generation, question, now_ns, &answer);
+	return answer;
+}
+
+/* May it open a session?  By a policy connection; the name may be NULL. */
+static inline enum verdict site_verdict(const char *client, uint16_t port, const char *name) {
+	return site_inbound(&site, client, port, name, NULL);
+}
+
+/* So many sessions of one client, by ports from this on. */
+static inline void site_admits(unsigned count, const char *client, uint16_t port,
+    const char *name) {
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(site_verdict(client, (uint16_t)(port + i), name), VERDICT_ADMIT);
+}
+
 static inline void site_save(void) {
 	struct diag diag;
 

@@ -49,20 +49,13 @@ static int open_customer(void **state) {
 }
 
 TEST_IN(open_customer, site_end, inbound_is_admitted_below_and_refused_at_its_number) {
-	for (uint16_t i = 0; i < 8; i++)
-		assert_int_equal(site_inbound(&site, "192.0.2.1",
-		    (uint16_t)(1000 + i), "mail.customer.fr", NULL), VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 2000,
-	    "mail.customer.fr", NULL), VERDICT_REFUSE);
+	site_admits(8, "192.0.2.1", 1000, "mail.customer.fr");
+	assert_int_equal(site_verdict("192.0.2.1", 2000, "mail.customer.fr"), VERDICT_REFUSE);
 	/* the domain itself, upper case, trailing dot: the same class */
-	assert_int_equal(site_inbound(&site, "192.0.2.2", 2001,
-	    "CUSTOMER.FR.", NULL), VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.2", 2001, "CUSTOMER.FR."), VERDICT_REFUSE);
 	assert_int_equal(open_of("customer"), 8);
-	for (uint16_t i = 0; i < 3; i++)
-		assert_int_equal(site_inbound(&site, "198.51.100.1",
-		    (uint16_t)(1000 + i), NULL, NULL), VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "198.51.100.1", 2000, NULL, NULL),
-	    VERDICT_REFUSE);
+	site_admits(3, "198.51.100.1", 1000, NULL);
+	assert_int_equal(site_verdict("198.51.100.1", 2000, NULL), VERDICT_REFUSE);
 	assert_int_equal(open_of("rest"), 3);
 	assert_true(site_is_consistent(&site));
 }
@@ -72,9 +65,7 @@ TEST_IN(NULL, site_end, without_classes_nothing_is_limited) {
 	char name[32];
 
 	site_open(&site, 1000, "classes = ();");
-	for (uint16_t i = 0; i < 100; i++)
-		assert_int_equal(site_inbound(&site, "192.0.2.1",
-		    (uint16_t)(1000 + i), "mail.customer.fr", NULL), VERDICT_ADMIT);
+	site_admits(100, "192.0.2.1", 1000, "mail.customer.fr");
 	for (int32_t pid = 1; pid < 16; pid++) {
 		snprintf(name, sizeof(name), "mx%d.customer.fr", (int)pid);
 		assert_int_equal(outbound(pid, name), VERDICT_ADMIT);
@@ -84,12 +75,8 @@ TEST_IN(NULL, site_end, without_classes_nothing_is_limited) {
 
 TEST_IN(NULL, site_end, outbound_may_go_on_where_inbound_is_refused) {
 	site_open(&site, 1000, LYON);
-	for (uint16_t i = 0; i < 3; i++)
-		assert_int_equal(site_inbound(&site, "192.0.2.1",
-		    (uint16_t)(1000 + i), "grasp.insa-lyon.fr", NULL),
-		    VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 1100,
-	    "grasp.insa-lyon.fr", NULL), VERDICT_REFUSE);
+	site_admits(3, "192.0.2.1", 1000, "grasp.insa-lyon.fr");
+	assert_int_equal(site_verdict("192.0.2.1", 1100, "grasp.insa-lyon.fr"), VERDICT_REFUSE);
 	/* 8 for both directions together: 5 more outbound, then deferred */
 	for (int32_t pid = 1; pid <= 5; pid++)
 		assert_int_equal(outbound(pid, "mx.insa-lyon.fr"),
@@ -104,14 +91,10 @@ TEST_IN(NULL, site_end, outbound_may_go_on_where_inbound_is_refused) {
 
 TEST_IN(NULL, site_end, queue_below_reject_blocks_outbound_first) {
 	site_open(&site, 1000, LYON); /* rest: queue 15, reject 16 */
-	for (uint16_t i = 0; i < 15; i++)
-		assert_int_equal(site_inbound(&site, "203.0.113.1",
-		    (uint16_t)(1000 + i), "a.example", NULL), VERDICT_ADMIT);
+	site_admits(15, "203.0.113.1", 1000, "a.example");
 	assert_int_equal(outbound(1, "b.example"), VERDICT_DEFER);
-	assert_int_equal(site_inbound(&site, "203.0.113.1", 1015, "a.example",
-	    NULL), VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "203.0.113.1", 1016, "a.example",
-	    NULL), VERDICT_REFUSE);
+	assert_int_equal(site_verdict("203.0.113.1", 1015, "a.example"), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("203.0.113.1", 1016, "a.example"), VERDICT_REFUSE);
 	outbound_ends();
 }
 
@@ -122,19 +105,15 @@ TEST_IN(NULL, site_end, the_gate_is_shut_when_every_class_is_full) {
 	site_open(&site, 1000, "classes = ( { name = \"a\"; match = [ \"*.a\" ]; "
 	    "hold_at = 1; refuse_at = 1; }, { name = \"b\"; match = [ \"*.b\" ]; "
 	    "hold_at = 1; refuse_at = 1; } );");
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, "x.a", NULL),
-	    VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 1, "x.a"), VERDICT_ADMIT);
 	/* no class, and room in b: admitted, uncounted */
 	question = site_question("192.0.2.9", 2, "nobody.example");
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(answer.decision.reason, REASON_NO_CLASS);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 3, "x.b", NULL),
-	    VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 3, "x.b"), VERDICT_ADMIT);
 	question.client_port = 4;
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 	assert_int_equal(answer.decision.reason, REASON_GATE_SHUT);
 }
@@ -142,8 +121,7 @@ TEST_IN(NULL, site_end, the_gate_is_shut_when_every_class_is_full) {
 TEST_IN(NULL, site_end, exempt_addresses_are_never_counted) {
 	site_open(&site, 1000, CUSTOMER "exempt = [ \"127.0.0.0/8\" ];");
 	for (uint16_t i = 1; i < 50; i++)
-		assert_int_equal(site_inbound(&site, "127.0.0.9", i, NULL, NULL),
-		    VERDICT_ADMIT);
+		assert_int_equal(site_verdict("127.0.0.9", i, NULL), VERDICT_ADMIT);
 	assert_int_equal(open_of("rest"), 0);
 }
 
@@ -154,15 +132,11 @@ TEST_IN(NULL, site_end, one_client_has_its_own_limit) {
 	    "hold_at = 10; refuse_at = 10; client = { sessions = 2; ipv4 = 24; }; } );");
 	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, &ref),
 	    VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.2", 1, NULL, NULL),
-	    VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.3", 1, NULL, NULL),
-	    VERDICT_REFUSE);
-	assert_int_equal(site_inbound(&site, "192.0.3.1", 1, NULL, NULL),
-	    VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.2", 1, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.3", 1, NULL), VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.3.1", 1, NULL), VERDICT_ADMIT);
 	engine_session_close(site.engine, &ref, clock_now_ns());
-	assert_int_equal(site_inbound(&site, "192.0.2.3", 2, NULL, NULL),
-	    VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.3", 2, NULL), VERDICT_ADMIT);
 	assert_true(site_is_consistent(&site));
 }
 
@@ -172,9 +146,8 @@ TEST_IN(NULL, site_end, observe_admits_counts_and_says_so) {
 
 	site_open(&site, 1000, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
 	    "hold_at = 1; refuse_at = 1; } ); observe = true;");
-	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	(void)site_verdict("192.0.2.1", 1, NULL);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_true(answer.observed);
 	assert_int_equal(answer.decision.reason, REASON_CLASS_INBOUND);
@@ -194,8 +167,7 @@ TEST_IN(open_customer, site_end, policy_and_milter_count_a_session_once) {
 	question.listener = site.milter_listener;
 	memset(&question.server, 0, sizeof(question.server));
 	question.server_port = 0;
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.reason, REASON_KNOWN_SESSION);
 	assert_int_equal(open_of("rest"), 1);
 	/* a policy connection's word does not end what the milter still holds */
@@ -204,7 +176,7 @@ TEST_IN(open_customer, site_end, policy_and_milter_count_a_session_once) {
 	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
 	assert_int_equal(open_of("rest"), 0);
 	/* and no late word ends another session in the same slot */
-	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 1000, NULL);
 	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
 	assert_int_equal(open_of("rest"), 1);
 }
@@ -218,20 +190,17 @@ TEST_IN(open_customer, site_end, a_policy_connection_that_ends_early_ends_no_ses
 
 	question = site_question("192.0.2.1", 1000, NULL);
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	ref = answer.session;
 	engine_session_ended(site.engine, site.generation, &ref,
 	    OWNER_POLICY_GONE, clock_now_ns());
 	assert_int_equal(open_of("rest"), 1);
 	/* the next session from this port is another one all the same */
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(open_of("rest"), 1);
 	question.listener = site.lease_listener;
 	question.client_port = 1001;
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	engine_session_ended(site.engine, site.generation, &answer.session,
 	    OWNER_POLICY, clock_now_ns());
 	assert_int_equal(open_of("rest"), 1);
@@ -247,15 +216,15 @@ TEST_IN(NULL, site_end, a_session_that_is_over_is_ended_before_the_next_is_decid
 	for (uint16_t i = 1; i <= 3; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, &ref);
 	question = site_question("192.0.2.1", 4, NULL);
-	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 	question.over = &ref;
-	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(open_of("rest"), 3);
 	/* once: it names no session any more */
 	question.client_port = 5;
-	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 }
 
@@ -271,8 +240,7 @@ TEST_IN(NULL, site_end, sessions_in_a_row_on_one_policy_connection_are_one) {
 		if (answer.session.slot != 0)
 			engine_session_ended(site.engine, site.generation,
 			    &answer.session, OWNER_POLICY, clock_now_ns());
-		engine_session_open(site.engine, site.generation, &question,
-		    clock_now_ns(), &answer);
+		answer = site_ask(&question, clock_now_ns());
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	}
 	assert_int_equal(open_of("rest"), 1);
@@ -282,13 +250,12 @@ TEST_IN(open_customer, site_end, xclient_replaces_the_session_of_its_connect) {
 	struct question question;
 	struct answer answer;
 
-	(void)site_inbound(&site, "192.0.2.1", 1000, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 1000, NULL);
 	question = site_question("198.51.100.7", 4711, "mx.customer.fr");
 	question.carried = true;
 	question.carrier_port = 1000;
 	(void)address_parse("192.0.2.1", 9, &question.carrier_client);
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(open_of("rest"), 0);
 	assert_int_equal(open_of("customer"), 1);
@@ -303,8 +270,7 @@ TEST_IN(NULL, site_end, deferred_sessions_are_decided_at_each_recipient) {
 	    "hold_at = 1; refuse_at = 1; action = \"defer\"; } );");
 	(void)site_inbound(&site, "192.0.2.1", 1, NULL, &first);
 	question = site_question("192.0.2.2", 2, NULL);
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_DEFER);
 	assert_int_equal(open_of("all"), 1);
 	engine_session_recipient(site.engine, site.generation, &question,
@@ -323,8 +289,7 @@ TEST_IN(NULL, site_end, deferred_sessions_are_decided_at_each_recipient) {
 	/* a hook that only sees the connect refuses */
 	question = site_question("192.0.2.3", 3, NULL);
 	question.connect_only = true;
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 }
 
@@ -338,8 +303,7 @@ TEST_IN(NULL, site_end, a_full_table_admits_untracked) {
 		    (uint16_t)i, NULL);
 		struct answer answer;
 
-		engine_session_open(site.engine, site.generation, &question,
-		    clock_now_ns(), &answer);
+		answer = site_ask(&question, clock_now_ns());
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 		untracked += answer.decision.reason == REASON_UNTRACKED;
 		admitted += answer.decision.reason == REASON_BELOW_LIMIT;
@@ -360,25 +324,21 @@ TEST_IN(NULL, site_end, rates_are_counted_by_class_and_client) {
 	    "hold_at = 100; refuse_at = 100; rate = \"5/1m\"; "
 	    "client = { rate = \"2/1m\"; }; } );");
 	for (unsigned i = 0; i < 2; i++, question.client_port++) {
-		engine_session_open(site.engine, site.generation, &question,
-		    now_ns, &answer);
+		answer = site_ask(&question, now_ns);
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	}
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	assert_int_equal(answer.decision.reason, REASON_CLIENT_RATE);
 	for (unsigned i = 2; i < 5; i++) {
 		char client[32];
 
 		snprintf(client, sizeof(client), "198.51.100.%u", i);
 		question = site_question(client, 9, NULL);
-		engine_session_open(site.engine, site.generation, &question,
-		    now_ns, &answer);
+		answer = site_ask(&question, now_ns);
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	}
 	question = site_question("198.51.100.77", 9, NULL);
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	assert_int_equal(answer.decision.reason, REASON_CLASS_RATE);
 	/* 60 s / 5: twelve seconds later there is one more */
 	engine_session_open(site.engine, site.generation, &question,
@@ -402,11 +362,9 @@ TEST_IN(NULL, site_end, adopted_sessions_are_decided_without_their_own_count) {
 	    &connection, site.auto_listener, clock_now_ns()));
 	assert_int_equal(open_of("all"), 1);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->adopted), 1);
-	assert_int_equal(site_inbound(&site, "192.0.2.9", 8, NULL, NULL),
-	    VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.9", 8, NULL), VERDICT_REFUSE);
 	question = site_question("192.0.2.1", 7, NULL);
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	assert_int_equal(open_of("all"), 1);
 }
@@ -416,7 +374,7 @@ TEST_IN(open_customer, site_end, explain_changes_nothing) {
 	struct answer answer;
 	uint32_t open, client_open;
 
-	(void)site_inbound(&site, "192.0.2.1", 9, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 9, NULL);
 	for (unsigned i = 0; i < 10; i++) {
 		engine_explain(site.engine, site.generation, &question,
 		    clock_now_ns(), &answer, &open, &client_open);

@@ -130,8 +130,8 @@ TEST_IN(open_site, site_end, classes_and_sessions_are_as_the_engine_left_them) {
 	char name[SEGMENT_NAME_MAX + 1];
 
 	for (uint16_t port = 1000; port < 1003; port++)
-		(void)site_inbound(&site, "192.0.2.7", port, NULL, NULL);
-	(void)site_inbound(&site, "198.51.100.7", 1000, NULL, NULL);
+		(void)site_verdict("192.0.2.7", port, NULL);
+	(void)site_verdict("198.51.100.7", 1000, NULL);
 	assert_int_equal(reader_classes(reader, see_class, &seen), 0);
 	assert_int_equal(seen.class_count, 2);
 	assert_string_equal(seen.classes[0].name, "customer");
@@ -248,7 +248,7 @@ TEST_IN(open_site, site_end, a_writer_that_died_inside_is_torn_and_costs_little)
 	uint32_t shards = segment->header->shard_count;
 
 	for (uint16_t port = 1; port <= 40; port++)
-		(void)site_inbound(&site, "198.51.100.7", port, NULL, NULL);
+		(void)site_verdict("198.51.100.7", port, NULL);
 	for (uint32_t i = 0; i < shards; i++)
 		atomic_fetch_add(&segment->session_shards[i].seq, 1);
 	atomic_fetch_add(&site_class(&site, "all")->seq, 1);

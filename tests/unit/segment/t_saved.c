@@ -45,7 +45,7 @@ TEST_IN(NULL, site_end, the_text_file_is_written_again_only_after_a_change) {
 	assert_true(renewed());
 	assert_false(renewed());
 	assert_false(renewed());
-	(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 2, NULL);
 	assert_true(renewed());
 	assert_false(renewed());
 	engine_session_close(site.engine, &ref, clock_now_ns());
@@ -79,7 +79,7 @@ TEST_IN(NULL, site_end, an_old_text_file_holds_up_to_when_it_was_heard_of) {
 	char path[200];
 
 	site_open(&site, 1000, ALL);
-	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 1, NULL);
 	for (uint32_t i = 0; i < 8 * site.segment->header->slots_per_shard; i++) {
 		if (session_load_control(site.segment, i).state == SESSION_FREE)
 			continue;

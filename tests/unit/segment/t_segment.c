@@ -86,7 +86,7 @@ TEST_IN(open_all, site_end, the_same_layout_is_adopted_with_its_sessions) {
 	struct class_record *class;
 
 	for (uint16_t i = 1; i <= 20; i++)
-		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+		(void)site_verdict("192.0.2.1", i, NULL);
 	/* counters spoiled by a crash are counted again */
 	atomic_store(&site_class(&site, "all")->open, 4711);
 	site_restart(&site, 1000, ALL);
@@ -97,7 +97,7 @@ TEST_IN(open_all, site_end, the_same_layout_is_adopted_with_its_sessions) {
 	assert_int_equal(atomic_load(&class->admitted), 20);
 	assert_true(site_is_consistent(&site));
 	/* the same tuple is still the same session */
-	(void)site_inbound(&site, "192.0.2.1", 7, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 7, NULL);
 	assert_int_equal(atomic_load(&class->open), 20);
 }
 
@@ -120,10 +120,10 @@ TEST_IN(open_all, site_end, another_size_is_rebuilt_from_the_text_file) {
 
 /* The text is renewed each second: nothing of the last second may be lost. */
 TEST_IN(open_all, site_end, another_size_keeps_what_the_text_file_does_not_know_yet) {
-	(void)site_inbound(&site, "192.0.2.9", 9, NULL, NULL);
+	(void)site_verdict("192.0.2.9", 9, NULL);
 	site_save();
 	for (uint16_t i = 1; i <= 20; i++)
-		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+		(void)site_verdict("192.0.2.1", i, NULL);
 	site_restart(&site, 200, ALL);
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_int_equal(site.report.sessions, 21);
@@ -302,7 +302,7 @@ TEST_IN(open_all, site_end, a_torn_text_file_gives_nothing) {
 	struct stat status;
 
 	for (uint16_t i = 1; i <= 20; i++)
-		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+		(void)site_verdict("192.0.2.1", i, NULL);
 	site_save();
 	snprintf(path, sizeof(path), "%s/state.sessions", site.directory);
 	assert_int_equal(stat(path, &status), 0);
@@ -321,7 +321,7 @@ static void expect_rebuilt(void (*spoil)(const char *path)) {
 	char path[200];
 
 	site_open(&site, 1000, ALL);
-	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 1, NULL);
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	/* the mapping is of the old file: spoil a copy in its place */
 	{
@@ -342,7 +342,7 @@ static void expect_rebuilt(void (*spoil)(const char *path)) {
 	site_restart(&site, 1000, ALL);
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
 	assert_true(site.report.reason[0] != '\0');
-	(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 2, NULL);
 	assert_int_equal(open_of("all"), 1);
 	assert_true(site_is_consistent(&site));
 	site_close(&site);
@@ -420,7 +420,7 @@ TEST_IN(open_all, site_end, random_slots_are_scrubbed_at_adoption) {
 		to = (unsigned char *)site.segment->header +
 		    site.segment->header->bytes;
 		assert_true(site_is_consistent(&site));
-		(void)site_inbound(&site, "192.0.2.1", 2, NULL, NULL);
+		(void)site_verdict("192.0.2.1", 2, NULL);
 		assert_true(site_is_consistent(&site));
 	}
 }
@@ -520,28 +520,23 @@ TEST_IN(NULL, site_end, classes_keep_their_records_through_reloads) {
 	site_reload(&site, TWO);
 	assert_int_equal(open_of("mail"), 2);
 	for (uint16_t i = 10; i < 13; i++)
-		assert_int_equal(site_inbound(&site, "192.0.2.1", i, "a.example",
-		    NULL), VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 20, "a.example", NULL),
-	    VERDICT_REFUSE);
+		assert_int_equal(site_verdict("192.0.2.1", i, "a.example"), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 20, "a.example"), VERDICT_REFUSE);
 	assert_true(site_is_consistent(&site));
 }
 
 TEST_IN(NULL, site_end, lowered_limits_bind_at_once_and_raised_ones_too) {
 	site_open(&site, 1000, TWO);
 	for (uint16_t i = 1; i <= 5; i++)
-		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+		(void)site_verdict("192.0.2.1", i, NULL);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
 	    "hold_at = 2; refuse_at = 2; } );");
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 50, NULL, NULL),
-	    VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.1", 50, NULL), VERDICT_REFUSE);
 	assert_int_equal(open_of("all"), 5);
 	site_reload(&site, "classes = ( { name = \"all\"; match = [ \"*\" ]; "
 	    "hold_at = 6; refuse_at = 6; } );");
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 51, NULL, NULL),
-	    VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 52, NULL, NULL),
-	    VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.1", 51, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 52, NULL), VERDICT_REFUSE);
 }
 
 TEST_IN(NULL, site_end, a_pinned_generation_outlives_reloads) {
@@ -571,7 +566,7 @@ TEST_IN(open_all, site_end, a_spoiled_free_list_writes_nothing_outside) {
 	for (uint32_t i = 0; i < site.segment->header->shard_count; i++)
 		site.segment->session_shards[i].free_head =
 		    (uint32_t)((size_t)(own - (unsigned char *)slots) / sizeof(*slots) + 1);
-	assert_int_equal(site_inbound(&site, "192.0.2.77", 4711, NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.77", 4711, NULL), VERDICT_ADMIT);
 	for (size_t i = 0; i < bytes; i++)
 		assert_int_equal(own[i], 0);
 	assert_int_equal(munmap(own, bytes), 0);

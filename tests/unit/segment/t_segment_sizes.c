@@ -128,7 +128,7 @@ TEST_IN(open_all, site_end, sizes_that_change_after_adoption_are_not_believed) {
 	struct diag diag;
 	int fd;
 
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 1, NULL), VERDICT_ADMIT);
 	site_restart(&site, 1000, ALL);
 	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
 	memcpy(before, site.segment->header, sizeof(before));
@@ -137,7 +137,7 @@ TEST_IN(open_all, site_end, sizes_that_change_after_adoption_are_not_believed) {
 	memset(spoiled, 0xff, sizeof(spoiled));
 	assert_int_equal(pwrite(fd, spoiled, sizeof(spoiled), 0), sizeof(spoiled));
 	assert_memory_equal(site.segment->header, before, sizeof(before));
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 2, NULL, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 2, NULL), VERDICT_ADMIT);
 	assert_int_equal(segment_save_sessions(site.segment, clock_now_ns(), &diag), 0);
 	assert_int_equal(atomic_load(&site_class(&site, "all")->open), 2);
 	close(fd);

@@ -50,7 +50,7 @@ TEST_IN(open_site, close_site, every_metric_is_there_once) {
 
 TEST_IN(open_site, close_site, numbers_are_those_of_the_state) {
 	for (uint16_t port = 1000; port < 1003; port++)
-		(void)site_inbound(&site, "192.0.2.7", port, NULL, NULL);
+		(void)site_verdict("192.0.2.7", port, NULL);
 	scrape();
 	expect("postern_class_open_sessions{class=\"custo\\\"mer\\\\\",direction=\"inbound\"} 2");
 	expect("postern_class_open_sessions{class=\"custo\\\"mer\\\\\",direction=\"outbound\"} 0");

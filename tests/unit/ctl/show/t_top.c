@@ -73,9 +73,9 @@ static const char *row(enum top_pane pane, size_t number, int width) {
 TEST_IN(begin, end, classes_and_their_rates) {
 	look(0);
 	assert_int_equal(top.class_count, 2);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL), VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 2, NULL, NULL), VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 3, NULL, NULL), VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.1", 1, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 2, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.1", 3, NULL), VERDICT_REFUSE);
 	top.looked_ns = clock_now_ns() - NS_PER_SECOND;
 	look(0);
 	assert_string_equal(top.classes[0].class.name, "few");
@@ -134,7 +134,7 @@ TEST_IN(begin, end, rows_fit_any_width) {
 	char text[TOP_TEXT_MAX];
 
 	by_hand(MANUAL_SUSPEND, "a-very-long-name-of-a-destination-that-takes-all-it-can.example");
-	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 1, NULL);
 	look(0);
 	for (int width = 0; width < 600; width += 7) {
 		for (unsigned pane = 0; pane < TOP_PANES; pane++) {
@@ -191,7 +191,7 @@ TEST_IN(begin_cluster, end, the_cluster_and_shares_of_it) {
 	/* 20 of one direction, 10 more of the other: 1 of each is always this machine's */
 	lease(5, 4, clock_now_ns() + 60 * NS_PER_SECOND);
 	for (uint16_t port = 1; port <= 5; port++)
-		assert_int_equal(site_inbound(&site, "192.0.2.1", port, NULL, NULL), VERDICT_ADMIT);
+		assert_int_equal(site_verdict("192.0.2.1", port, NULL), VERDICT_ADMIT);
 	assert_int_equal(cluster_header(text), SCREEN_PLAIN);
 	assert_string_equal(text, "cluster joined  node mx1  2 of 3 alive  overhang 0");
 	top_heading(&top, TOP_CLASSES, 80, text);

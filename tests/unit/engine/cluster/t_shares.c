@@ -52,7 +52,7 @@ static struct answer ask(void) {
 	struct question question = site_question("192.0.2.1", ++port, NULL);
 	struct answer answer;
 
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	return answer;
 }
 

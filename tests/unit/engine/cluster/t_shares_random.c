@@ -65,7 +65,7 @@ static void comes_in(struct model *m, uint32_t at) {
 		m->in--;
 		return;
 	}
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	judge(m, &answer.decision, true, answer.decision.verdict == VERDICT_ADMIT);
 	if (answer.decision.verdict != VERDICT_ADMIT)
 		return;

@@ -35,9 +35,8 @@ static struct answer refused(void) {
 
 	lease(2);
 	for (uint16_t port = 1; port <= 3; port++)
-		assert_int_equal(site_inbound(&site, "192.0.2.1", port, NULL, NULL),
-		    VERDICT_ADMIT);
-	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+		assert_int_equal(site_verdict("192.0.2.1", port, NULL), VERDICT_ADMIT);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 	return answer;
 }
@@ -74,7 +73,7 @@ TEST_IN(open_site, close_site, a_refusal_tells_that_no_lease_was_held) {
 
 	(void)refused();
 	atomic_store(&site_class(&site, "c")->share_until_ns, clock_now_ns());
-	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_string_equal(decision_share_words(&answer, share),
 	    " cluster_limit=30 lease=ended");
 	assert_true(decisions_find(site.segment, answer.id, &d));

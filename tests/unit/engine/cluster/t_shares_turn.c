@@ -92,7 +92,7 @@ TEST_IN(NULL, site_end, what_is_given_back_is_lowered_before_it_is_told) {
 	assert_int_equal(look(1).leased.base, 4);
 	assert_true(turns.members[1].differs);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(site_inbound(&site, "192.0.2.1", (uint16_t)(i + 1), NULL, NULL),
+		assert_int_equal(site_verdict("192.0.2.1", (uint16_t)(i + 1), NULL),
 		    VERDICT_ADMIT);
 	turn();
 	/* others lacked places some seconds ago */

@@ -77,7 +77,7 @@ static struct answer open_session(const char *client, uint16_t port, const char 
 	struct question question = site_question(client, port, name);
 	struct answer answer;
 
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	return answer;
 }
 

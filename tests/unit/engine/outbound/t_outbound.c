@@ -142,7 +142,7 @@ static struct session_ref client_of(uint32_t pid, uint16_t port) {
 	struct answer answer;
 
 	question.process = pid;
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	return answer.session;
 }
@@ -203,16 +203,13 @@ TEST_IN(NULL, tear_down, twenty_recipients_of_one_host_go_in_one_run) {
 
 TEST_IN(NULL, tear_down, inbound_sessions_take_part) {
 	with(TWO(2, 9));
-	assert_int_equal(site_inbound(&site, "198.51.100.9", 1, NULL, NULL),
-	    VERDICT_ADMIT);
-	assert_int_equal(site_inbound(&site, "192.0.2.9", 1, "x.slow.example",
-	    NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("198.51.100.9", 1, NULL), VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.9", 1, "x.slow.example"), VERDICT_ADMIT);
 	assert_deferred(ask(1, "a.slow.example"));
 	assert_admitted(ask(1, "a.example"), BELOW_LIMIT);
 	assert_int_equal(open_of("slow"), 2);
 	assert_int_equal(atomic_load(&site_class(&site, "slow")->open_inbound), 2);
-	assert_int_equal(site_inbound(&site, "192.0.2.9", 2, "x.slow.example",
-	    NULL), VERDICT_ADMIT);	/* refuse_at = 9 */
+	assert_int_equal(site_verdict("192.0.2.9", 2, "x.slow.example"), VERDICT_ADMIT);	/* refuse_at = 9 */
 }
 
 TEST_IN(NULL, tear_down, observed_classes_hold_nothing) {
@@ -247,7 +244,7 @@ TEST_IN(NULL, tear_down, a_full_table_admits) {
 	    "hold_at = 4000; refuse_at = 4000; } );");
 	now_ns = clock_now_ns();
 	for (uint16_t i = 1; i < 2000; i++)
-		(void)site_inbound(&site, "192.0.2.1", i, NULL, NULL);
+		(void)site_verdict("192.0.2.1", i, NULL);
 	for (int pid = 1; pid < 8; pid++)
 		untracked += ask(pid, "a.example").answer.decision.reason ==
 		    REASON_UNTRACKED;

@@ -29,8 +29,7 @@ static struct answer ask(const char *client, uint16_t port) {
 	struct question question = site_question(client, port, NULL);
 	struct answer answer;
 
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	return answer;
 }
 

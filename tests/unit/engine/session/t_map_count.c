@@ -21,7 +21,7 @@ static struct answer ask(enum session_owner owner, const char *client, uint16_t 
 	question.connect_only = true;
 	question.listener = owner == OWNER_MILTER ? site.milter_listener
 						  : site.map_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	return answer;
 }
 
@@ -94,7 +94,7 @@ TEST_IN(set_up, tear_down, a_lost_role_leaves_nothing) {
 
 	question.owner_socket = 71;
 	question.listener = site.map_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	sockets[0] = 71;
 	socket_count = 1;
 	site.segment->begun[role() - site.segment->header->roles].kind = ROLE_NONE;

@@ -135,8 +135,7 @@ TEST_IN(NULL, tear_down, live_connections_are_counted_and_never_refused) {
 	assert_int_equal(open_of("rest"), 3);
 	assert_int_equal(counted(COUNTER_ADMITTED), 4);
 	/* inbound and outbound together */
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL),
-	    VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.1", 1, NULL), VERDICT_REFUSE);
 	kernel_count = 0;
 	dump();
 	assert_int_equal(open_of("rest"), 0);
@@ -214,8 +213,7 @@ TEST_IN(NULL, tear_down, a_client_of_our_own_server_is_inbound) {
 	dump();
 	assert_int_equal(open_of("rest"), 0);
 	server->alive = true;
-	assert_int_equal(site_inbound(&site, "192.0.2.25", 1000, NULL, NULL),
-	    VERDICT_ADMIT);
+	assert_int_equal(site_verdict("192.0.2.25", 1000, NULL), VERDICT_ADMIT);
 	dump();
 	assert_int_equal(open_of("rest"), 1);
 	assert_int_equal(atomic_load(&site_class(&site, "rest")->open_inbound), 1);

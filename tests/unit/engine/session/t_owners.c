@@ -15,7 +15,7 @@ static struct session_ref hidden(enum session_owner owner, const char *client, u
 	question.owner_socket = socket;
 	question.listener = owner == OWNER_MILTER ? site.milter_listener
 						  : site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	return answer.session;
 }
 
@@ -177,7 +177,7 @@ TEST_IN(set_up, tear_down, a_session_too_short_for_any_dump_is_not_counted_for_e
 	kernel_has("192.0.2.1", 1001);
 	engine_owner_proof(site.engine, site.generation, &question, ends[0]);
 	assert_int_equal(question.owner_socket, 0);
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	hidden_one = hidden(OWNER_MILTER, "192.0.2.2", 1002, 71);
 	kernel_count = 0;
 	for (unsigned i = 0; i < 4; i++)
@@ -199,7 +199,7 @@ TEST_IN(set_up, tear_down, a_session_that_a_look_has_shown_lives_while_the_kerne
 	question.listener = site.milter_listener;
 	question.shown = true;
 	sequence = witness_dump_begin(witness);		/* before the milter asked: not in it */
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	assert_int_equal(answer.session.slot, policys.slot);
 	assert_int_equal(proof_of(&policys), SESSION_PROOF_WITNESS);
 	witness_dump_end(witness, site.generation, sequence, NULL, 0, now_ns);

@@ -42,8 +42,7 @@ static enum verdict open_one(uint16_t port) {
 	struct answer answer;
 
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	return answer.decision.verdict;
 }
 
@@ -131,8 +130,7 @@ TEST_IN(set_up, tear_down, test_room_costs_nothing) {
 	struct answer answer;
 
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	engine_session_close(site.engine, &answer.session, now_ns);
 	now_ns += NS_PER_SECOND;
 	lookups = 0;
@@ -153,15 +151,13 @@ TEST_IN(set_up, tear_down, test_end_is_final) {
 	struct answer answer;
 
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	engine_session_ended(site.engine, site.generation, &answer.session,
 	    OWNER_POLICY, now_ns);
 	assert_int_equal(open_one(2001), VERDICT_REFUSE);
 	atomic_store(&keeper_role->incarnation, 0);
 	kernel_is_silent = true;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	engine_session_ended(site.engine, site.generation, &answer.session,
 	    OWNER_POLICY, now_ns);
 	assert_int_equal(open_one(2002), VERDICT_ADMIT);
@@ -173,15 +169,13 @@ TEST_IN(set_up, tear_down, test_full_classes_by_turns) {
 	struct answer answer;
 
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	lookup_takes_ms = 20;
 	for (uint16_t i = 0; i < 5; i++) {
 		assert_int_equal(open_one((uint16_t)(2001 + i)), VERDICT_REFUSE);
 		question.client_port++;
-		engine_session_open(site.engine, site.generation, &question,
-		    now_ns, &answer);
+		answer = site_ask(&question, now_ns);
 		assert_int_equal(answer.decision.verdict, VERDICT_REFUSE);
 	}
 	assert_int_equal(lookups, LIMIT);
@@ -208,7 +202,7 @@ static enum verdict ask(const char *client, uint16_t port) {
 	struct answer answer;
 
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	return answer.decision.verdict;
 }
 

@@ -118,8 +118,7 @@ TEST_IN(set_up, tear_down, an_unknown_server_half_is_found_and_filled_in) {
 	memset(&question.server, 0, sizeof(question.server));
 	question.server_port = 0;
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	kernel_has("192.0.2.1", 1001);
 	kernel[0].server_port = 2525; /* no dump asks for it */
 	dump_without(1001);
@@ -260,8 +259,7 @@ TEST_IN(set_up, tear_down, xclient_lives_by_the_tuple_of_the_connect_before) {
 	question.carrier_client = carrier.client;
 	question.carrier_port = 1001;
 	(void)open_one("192.0.2.1", 1001);
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	kernel_has("192.0.2.1", 1001);
 	dump();
 	assert_int_equal(proof_of(&answer.session), SESSION_PROOF_WITNESS);
@@ -287,7 +285,7 @@ TEST_IN(set_up, tear_down, another_connection_from_the_port_of_an_xclient_ends_n
 	question.carrier_client = other.client;
 	question.carrier_port = 1001;
 	other.server_port = 2041;
-	engine_session_open(site.engine, site.generation, &question, now_ns, &answer);
+	answer = site_ask(&question, now_ns);
 	kernel_has("127.0.0.1", 1001);
 	dump();
 	witness_destroyed(witness, site.generation, &other, now_ns);

@@ -75,15 +75,13 @@ TEST_IN(set_up, tear_down, what_was_answered_is_not_adopted) {
 
 TEST_IN(set_up, tear_down, what_carries_an_xclient_session_is_not_adopted) {
 	struct question question = site_question("203.0.113.9", 4444, NULL);
-	struct answer answer;
 
 	gap(-3000, 5000);
 	question.carried = true;
 	question.carrier_client = tuple("192.0.2.1", 1001).client;
 	question.carrier_port = 1001;
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	(void)site_ask(&question, now_ns);
 	kernel_has("192.0.2.1", 1001);
 	dumps(4);
 	assert_int_equal(open_of("all"), 1);
@@ -214,8 +212,7 @@ TEST_IN(set_up, tear_down, ports_of_sessions_are_watched_too) {
 	assert_int_equal(ports[0], 25);
 	question.server_port = 587;
 	question.listener = site.auto_listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	dump();
 	assert_lives(&answer.session);
 	assert_true(wants(&at_once));

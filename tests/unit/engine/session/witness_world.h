@@ -149,8 +149,7 @@ static inline struct session_ref open_as(enum session_owner owner, uint8_t liste
 
 	question.owner = owner;
 	question.listener = listener;
-	engine_session_open(site.engine, site.generation, &question, now_ns,
-	    &answer);
+	answer = site_ask(&question, now_ns);
 	return answer.session;
 }
 

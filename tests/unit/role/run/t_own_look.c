@@ -54,8 +54,7 @@ static void open_session(void) {
 	connection.server = question.server = question.client;
 	connection.server_port = question.server_port =
 	    ntohs(name_of(listening).sin_port);
-	engine_session_open(site.engine, site.generation, &question,
-	    clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 	engine_session_seen(site.engine, &answer.session, &connection,
 	    clock_now_ns());
@@ -86,8 +85,7 @@ static void lives_until_it_ends(const char *interface) {
 		skip();
 	}
 	open_session();
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 1, NULL, NULL),
-	    VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.1", 1, NULL), VERDICT_REFUSE);
 	close(served);
 	for (int tries = 0; tries < 100 && verdict != VERDICT_ADMIT; tries++) {
 		usleep(20000);

@@ -67,7 +67,7 @@ TEST_IN(set_up, site_end, sessions_stir) {
 	assert_false(segment_is_at_rest(header()));
 	begin_rest();
 	/* above the limit: it is remembered */
-	assert_int_equal(site_inbound(&site, "192.0.2.2", 2, NULL, NULL), VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.2", 2, NULL), VERDICT_REFUSE);
 	assert_false(segment_is_at_rest(header()));
 	begin_rest();
 	engine_session_close(site.engine, &ref, clock_now_ns());

@@ -48,8 +48,7 @@ TEST(many_addresses_do_not_wash_away_anything) {
 		    (uint16_t)(i + 1), NULL, &busy), VERDICT_ADMIT);
 		engine_session_close(site.engine, &busy, clock_now_ns());
 	}
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 3, NULL, NULL),
-	    VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.1", 3, NULL), VERDICT_REFUSE);
 	assert_int_equal(site_inbound(&site, "192.0.2.9", 1, NULL, &open[0]),
 	    VERDICT_ADMIT);
 	for (uint32_t n = 0; n < addresses; n++) {
@@ -64,8 +63,7 @@ TEST(many_addresses_do_not_wash_away_anything) {
 	assert_int_equal(counted(COUNTER_REFUSED), 1);
 	assert_int_equal(counted(COUNTER_UNTRACKED), 0);
 	/* the busy one is nearest to no rest, the open one is in use: both stayed */
-	assert_int_equal(site_inbound(&site, "192.0.2.1", 4, NULL, NULL),
-	    VERDICT_REFUSE);
+	assert_int_equal(site_verdict("192.0.2.1", 4, NULL), VERDICT_REFUSE);
 	assert_int_equal(site_inbound(&site, "192.0.2.9", 2, NULL, &open[1]),
 	    VERDICT_ADMIT);
 	assert_int_equal(site_inbound(&site, "192.0.2.9", 3, NULL, &open[2]),
@@ -103,8 +101,7 @@ TEST(a_table_full_of_open_clients_refuses_nobody) {
 	assert_int_equal(open_of("all"), admitted);
 	assert_true(site_is_consistent(&site));
 	/* one with a place, one without, each with a second session */
-	assert_int_equal(site_inbound(&site, "10.0.0.1", 50000, NULL, NULL),
-	    VERDICT_ADMIT);
+	assert_int_equal(site_verdict("10.0.0.1", 50000, NULL), VERDICT_ADMIT);
 	assert_true(site_is_consistent(&site));
 	first = 0;
 	last = SESSIONS;

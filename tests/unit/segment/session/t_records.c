@@ -44,7 +44,7 @@ static struct answer ask_of(unsigned host) {
 
 	snprintf(name, sizeof(name), "h%u.example", host);
 	question = site_question("192.0.2.1", (uint16_t)(1000 + host), name);
-	engine_session_open(site.engine, site.generation, &question, clock_now_ns(), &answer);
+	answer = site_ask(&question, clock_now_ns());
 	return answer;
 }
 
@@ -151,14 +151,12 @@ TEST_IN(NULL, site_end, refused_sessions_leave_room_for_counted_ones) {
 	for (uint16_t i = 1; i <= 5; i++)
 		(void)site_inbound(&site, "192.0.2.1", i, NULL, &ref);
 	for (uint16_t i = 1; i <= 2000; i++)
-		assert_int_equal(site_inbound(&site, "192.0.2.2", i, NULL, NULL),
-		    VERDICT_REFUSE);
+		assert_int_equal(site_verdict("192.0.2.2", i, NULL), VERDICT_REFUSE);
 	for (uint16_t i = 1; i <= 100; i++) {
 		engine_session_close(site.engine, &ref, clock_now_ns());
 		assert_int_equal(site_inbound(&site, "192.0.2.3", i, NULL, &ref),
 		    VERDICT_ADMIT);
-		assert_int_equal(site_inbound(&site, "192.0.2.4", i, NULL, NULL),
-		    VERDICT_REFUSE);
+		assert_int_equal(site_verdict("192.0.2.4", i, NULL), VERDICT_REFUSE);
 	}
 	assert_true(site_is_consistent(&site));
 }
@@ -176,8 +174,7 @@ TEST_IN(NULL, site_end, a_full_client_table_still_counts_clients) {
 	for (unsigned i = 0; i < 2000; i++) {
 		question.client.bytes[14] = (uint8_t)(i >> 8);
 		question.client.bytes[15] = (uint8_t)i;
-		engine_session_open(site.engine, site.generation, &question,
-		    clock_now_ns(), &answer);
+		answer = site_ask(&question, clock_now_ns());
 		assert_int_equal(answer.decision.verdict, VERDICT_ADMIT);
 		if (i % 2 == 0) {
 			question.client_port = 2;
@@ -223,7 +220,7 @@ TEST_IN(open_all, site_end, a_name_without_an_end_is_cut) {
 	struct mta_record *mta;
 	FILE *file;
 
-	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 1, NULL);
 	record = site_class(&site, "all");
 	memset(record->name, 'c', sizeof(record->name));
 	atomic_store(&record->share_until_ns, INT64_C(0x6363636363636363));
@@ -243,7 +240,7 @@ TEST_IN(open_all, site_end, a_name_without_an_end_is_cut) {
 }
 
 TEST_IN(open_all, site_end, a_file_of_another_time_is_replaced) {
-	(void)site_inbound(&site, "192.0.2.1", 1, NULL, NULL);
+	(void)site_verdict("192.0.2.1", 1, NULL);
 	site.segment->header->created_ns = INT64_MIN;
 	site_restart(&site, 1000, CLASS("all"));
 	assert_int_equal(site.report.origin, SEGMENT_REBUILT);
