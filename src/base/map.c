@@ -20,7 +20,7 @@ static uint32_t after(const struct map *map, uint32_t at) {
 }
 
 /* From `at` on, the first with this hash, or the free cell behind them. */
-static struct map_cell *probe(const struct map *map, uint32_t at, uint64_t key) {
+static struct map_cell *map_probe(const struct map *map, uint32_t at, uint64_t key) {
 	while (map->cells[at].hash != 0 && map->cells[at].hash != key)
 		at = after(map, at);
 	return &map->cells[at];
@@ -69,12 +69,12 @@ struct map_cell *map_find(const struct map *map, uint64_t hash) {
 
 	if (map->count == 0)
 		return NULL;
-	cell = probe(map, (uint32_t)key_of(hash) & (map->size - 1), key_of(hash));
+	cell = map_probe(map, (uint32_t)key_of(hash) & (map->size - 1), key_of(hash));
 	return cell->hash == 0 ? NULL : cell;
 }
 
 struct map_cell *map_next(const struct map *map, const struct map_cell *cell) {
-	struct map_cell *next = probe(map, after(map, (uint32_t)(cell - map->cells)), cell->hash);
+	struct map_cell *next = map_probe(map, after(map, (uint32_t)(cell - map->cells)), cell->hash);
 
 	return next->hash == 0 ? NULL : next;
 }

@@ -96,7 +96,7 @@ struct text {
 	bool cut;
 };
 
-static void add(struct text *text, const char *piece, size_t length) {
+static void glob_add(struct text *text, const char *piece, size_t length) {
 	if (text->length + length >= text->size) {
 		text->cut = true;
 		return;
@@ -108,24 +108,24 @@ static void add(struct text *text, const char *piece, size_t length) {
 
 static void add_digits(struct text *text, unsigned count) {
 	while (count-- > 0)
-		add(text, "[0-9]", 5);
+		glob_add(text, "[0-9]", 5);
 }
 
 static void add_conversion(struct text *text, char letter) {
 	const struct conversion *conversion = find_conversion(letter);
 
 	if (letter == '%')
-		add(text, "%", 1);
+		glob_add(text, "%", 1);
 	else if (letter == 's')
-		add(text, "[0-9]*", 6);
+		glob_add(text, "[0-9]*", 6);
 	else if (letter == 'F') {
 		add_digits(text, 4);
-		add(text, "-", 1);
+		glob_add(text, "-", 1);
 		add_digits(text, 2);
-		add(text, "-", 1);
+		glob_add(text, "-", 1);
 		add_digits(text, 2);
 	} else if (letter == 'b')
-		add(text, "???", 3);
+		glob_add(text, "???", 3);
 	else if (conversion != NULL)
 		add_digits(text, conversion->digits);
 }
@@ -140,7 +140,7 @@ bool path_pattern_glob(const char *pattern, char *out, size_t size) {
 		if (*at == '%' && at[1] != '\0')
 			add_conversion(&text, *++at);
 		else
-			add(&text, at, 1);
+			glob_add(&text, at, 1);
 	}
 	return !text.cut;
 }
@@ -221,7 +221,7 @@ static bool is_compressed(const char *path) {
 	return false;
 }
 
-static bool match(const char *pattern, const char *path, struct order *order);
+static bool path_match(const char *pattern, const char *path, struct order *order);
 
 static bool match_star(const char *pattern, const char *path, struct order *order) {
 	size_t most = strcspn(path, "/");
@@ -231,7 +231,7 @@ static bool match_star(const char *pattern, const char *path, struct order *orde
 	do {
 		struct order ahead = *order;
 
-		if (match(pattern, path + most, &ahead)) {
+		if (path_match(pattern, path + most, &ahead)) {
 			*order = ahead;
 			return true;
 		}
@@ -239,7 +239,7 @@ static bool match_star(const char *pattern, const char *path, struct order *orde
 	return false;
 }
 
-static bool match(const char *pattern, const char *path, struct order *order) {
+static bool path_match(const char *pattern, const char *path, struct order *order) {
 	for (; *pattern != '\0' && *pattern != '*'; pattern++) {
 		const char *end;
 
@@ -267,7 +267,7 @@ bool path_pattern_match(const char *pattern, const char *path, uint64_t *order) 
 	static const uint64_t sizes[FIELDS] = { 10000, 13, 54, 367, 32, 24, 60, 61 };
 	struct order found = { .dated = false };
 
-	if (path_pattern_fault(pattern) != NULL || !match(pattern, path, &found))
+	if (path_pattern_fault(pattern) != NULL || !path_match(pattern, path, &found))
 		return false;
 	*order = found.seconds;
 	for (unsigned i = 0; found.dated && i < FIELDS; i++)

@@ -29,7 +29,7 @@ struct pattern_room {
 	pcre2_match_data *data;
 };
 
-static int refuse(const char *what, char *why, size_t why_size) {
+static int pattern_refuse(const char *what, char *why, size_t why_size) {
 	snprintf(why, why_size, "%s", what);
 	return -1;
 }
@@ -43,12 +43,12 @@ int pattern_compile(struct pattern **pattern, const char *text, bool fast,
 	*pattern = NULL;
 	*at = 0;
 	if (length == 0)
-		return refuse("it is empty", why, why_size);
+		return pattern_refuse("it is empty", why, why_size);
 	if (length > PATTERN_TEXT_MAX)
-		return refuse("it is too long", why, why_size);
+		return pattern_refuse("it is too long", why, why_size);
 	*pattern = malloc(sizeof(**pattern));
 	if (*pattern == NULL)
-		return refuse("no memory", why, why_size);
+		return pattern_refuse("no memory", why, why_size);
 	(*pattern)->code = pcre2_compile((PCRE2_SPTR)text, length, PCRE2_CASELESS |
 	    PCRE2_NO_AUTO_CAPTURE | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C,
 	    &error, at, NULL);
@@ -57,7 +57,7 @@ int pattern_compile(struct pattern **pattern, const char *text, bool fast,
 		*pattern = NULL;
 		if (pcre2_get_error_message(error, message, sizeof(message)) < 0)
 			memcpy(message, "unknown error", 14);
-		return refuse((const char *)message, why, why_size);
+		return pattern_refuse((const char *)message, why, why_size);
 	}
 	if (fast)	/* without it the interpreter does the same, slower */
 		(void)pcre2_jit_compile((*pattern)->code, PCRE2_JIT_COMPLETE);

@@ -86,7 +86,7 @@ size_t reply_text_longest(const char *text, size_t class_name_length) {
 	return length;
 }
 
-static size_t add(char *out, size_t length, const char *text, size_t count) {
+static size_t reply_add(char *out, size_t length, const char *text, size_t count) {
 	size_t room = REPLY_TEXT_SIZE - 1 - length;
 
 	if (count > room)
@@ -101,7 +101,7 @@ static size_t add_retry(char *out, size_t length, uint32_t seconds) {
 	do
 		*--first = (char)('0' + seconds % 10);
 	while ((seconds /= 10) > 0);
-	return add(out, length, first, (size_t)(digits + sizeof(digits) - first));
+	return reply_add(out, length, first, (size_t)(digits + sizeof(digits) - first));
 }
 
 static size_t add_value(char *out, size_t length, enum placeholder which,
@@ -113,7 +113,7 @@ static size_t add_value(char *out, size_t length, enum placeholder which,
 		return add_retry(out, length, values->retry_s);
 	if (value == NULL || value[0] == '\0')
 		value = "-";
-	return add(out, length, value, strlen(value));
+	return reply_add(out, length, value, strlen(value));
 }
 
 static size_t add_id_behind(char *out, size_t length, const char *id) {
@@ -121,9 +121,9 @@ static size_t add_id_behind(char *out, size_t length, const char *id) {
 
 	if (length + strlen(" (id=)") + id_length > REPLY_TEXT_SIZE - 1)
 		return length;
-	length = add(out, length, " (id=", strlen(" (id="));
-	length = add(out, length, id, id_length);
-	return add(out, length, ")", 1);
+	length = reply_add(out, length, " (id=", strlen(" (id="));
+	length = reply_add(out, length, id, id_length);
+	return reply_add(out, length, ")", 1);
 }
 
 static void tame(char *text, size_t length) {
@@ -145,12 +145,12 @@ size_t reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
 		const char *brace = strchrnul(text, '{');
 		enum placeholder which;
 
-		length = add(out, length, text, (size_t)(brace - text));
+		length = reply_add(out, length, text, (size_t)(brace - text));
 		if (*brace == '\0')
 			break;
 		which = placeholder_at(brace);
 		has_id |= which == PLACE_ID;
-		length = which == PLACES ? add(out, length, brace, 1) :
+		length = which == PLACES ? reply_add(out, length, brace, 1) :
 		    add_value(out, length, which, values);
 		text = brace + (which == PLACES ? 1 : words[which].length);
 	}

@@ -64,7 +64,7 @@ static bool leave_parent(const struct subprocess_program *program, int error_fd,
 
 /* Its groups, too: it may be a mail program that is set-group-ID, so that (other than a
  * role's) its own file may give it more. */
-static bool become(const struct subprocess_program *program) {
+static bool subprocess_become(const struct subprocess_program *program) {
 	if (!program->drop || (geteuid() == program->uid && program->uid != 0))
 		return true;
 	return (program->user != NULL ? initgroups(program->user, program->gid) :
@@ -89,10 +89,10 @@ static bool die_with_parent(const struct subprocess_program *program) {
 	return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0;
 }
 
-static void run(const struct subprocess_program *program, int error_fd, int output_fd)
+static void subprocess_run(const struct subprocess_program *program, int error_fd, int output_fd)
     __attribute__((noreturn));
 
-static void run(const struct subprocess_program *program, int error_fd, int output_fd) {
+static void subprocess_run(const struct subprocess_program *program, int error_fd, int output_fd) {
 	const char *environment[VARIABLES_MAX + 3] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
 		"LC_ALL=C" };
 	int error;
@@ -106,7 +106,7 @@ static void run(const struct subprocess_program *program, int error_fd, int outp
 		lower_files();
 		(void)signal(SIGPIPE, SIG_DFL);
 		/* last: another user takes it away */
-		if (become(program) && die_with_parent(program))
+		if (subprocess_become(program) && die_with_parent(program))
 			/* execve takes what it will not change */
 			execve(program->path != NULL ? program->path : program->arguments[0],
 			    (char *const *)(uintptr_t)program->arguments,
@@ -140,7 +140,7 @@ int subprocess_start(struct subprocess *child, const struct subprocess_program *
 	output_fd = subprocess_file(SUBPROCESS_OUTPUT_MAX);
 	pid = fork();
 	if (pid == 0)
-		run(program, fds[1], output_fd);
+		subprocess_run(program, fds[1], output_fd);
 	error = errno;
 	close(fds[1]);
 	if (pid < 0) {
@@ -192,7 +192,7 @@ static void read_line(const struct subprocess *child, const char *except, char *
 		}
 }
 
-static void release(struct subprocess *child) {
+static void subprocess_release(struct subprocess *child) {
 	close(child->error_fd);
 	if (child->output_fd >= 0)
 		close(child->output_fd);
@@ -216,7 +216,7 @@ void subprocess_bury(struct subprocess *child, int status, const char *except,
 		end->how = WIFSIGNALED(status) ? SUBPROCESS_SIGNAL : SUBPROCESS_EXIT;
 		end->number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 	}
-	release(child);
+	subprocess_release(child);
 }
 
 const char *subprocess_end_text(const struct subprocess_end *end,
@@ -272,6 +272,6 @@ void subprocess_list_stop(struct subprocess_list *list) {
 			continue;
 		kill_session(child);
 		(void)process_await(child->pid, clock_now_ns() + NS_PER_SECOND);
-		release(child);
+		subprocess_release(child);
 	}
 }

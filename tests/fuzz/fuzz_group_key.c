@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_inside(struct map_text text, const char *key, size_t size) {
+static void check_inside(struct span text, const char *key, size_t size) {
 	MUST(text.length == 0 || (text.text > key && text.text + text.length <= key + size));
 }
 

@@ -12,11 +12,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_span(struct http_span span, const char *begin, const char *end) {
+static void check_span(struct span span, const char *begin, const char *end) {
 	MUST(span.length == 0 || (span.text >= begin && span.text + span.length <= end));
 }
 
-static void check_local(struct http_span host) {
+static void check_local(struct span host) {
 	char text[64];
 
 	if (!http_host_is_local(host))
@@ -29,7 +29,7 @@ static void check_local(struct http_span host) {
 }
 
 /* What comes out is a text that fits. */
-static void check_query(struct http_span query) {
+static void check_query(struct span query) {
 	char value[8], longer[HTTP_REQUEST_MAX];
 
 	if (http_query_get(query, "find", value, sizeof(value))) {
@@ -59,7 +59,7 @@ static long parse(const char *text, size_t length, struct http_error *error) {
 		check_query(request.query);
 		MUST(request.path.length > 0);
 		MUST(request.method == HTTP_OTHER || request.path.text[0] == '/' ||
-		    http_span_is(request.path, "*"));
+		    span_is(request.path, "*"));
 		MUST(!request.has_body || !request.keep_alive);
 		check_local(request.host);
 	} else if (used < 0) {

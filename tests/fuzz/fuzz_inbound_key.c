@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_name(struct map_text name, const char *key, size_t size) {
+static void check_name(struct span name, const char *key, size_t size) {
 	if (name.length == 0)
 		return;
 	MUST(name.text > key && name.text + name.length <= key + size);

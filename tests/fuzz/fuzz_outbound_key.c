@@ -13,19 +13,19 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(struct map_text text, const char *key, size_t size) {
+static void check(struct span text, const char *key, size_t size) {
 	if (text.length == 0)
 		return;
 	MUST(text.text > key && text.text + text.length <= key + size);
 	MUST(text.text[0] != ' ' && text.text[text.length - 1] != ' ');
 }
 
-static void check_field(struct map_text text, const char *key, size_t size) {
+static void check_field(struct span text, const char *key, size_t size) {
 	check(text, key, size);
 	MUST(text.length == 0 || memchr(text.text, ';', text.length) == NULL);
 }
 
-static void same(struct map_text a, const char *a_key, struct map_text b,
+static void same(struct span a, const char *a_key, struct span b,
     const char *b_key) {
 	if (a.text == NULL)
 		return;

@@ -138,7 +138,7 @@ static void add_parted(struct cluster *cluster, struct cluster_call *words, int6
 		}
 }
 
-static void greet(struct cluster *cluster, const struct generation *generation,
+static void call_greet(struct cluster *cluster, const struct generation *generation,
     int64_t now_ns) {
 	struct cluster_call words;
 
@@ -149,7 +149,7 @@ static void greet(struct cluster *cluster, const struct generation *generation,
 	cluster_call_send(cluster, &words, generation);
 }
 
-static void share(struct cluster *cluster, const struct generation *generation,
+static void call_share(struct cluster *cluster, const struct generation *generation,
     int64_t now_ns) {
 	struct knowledge_pool pools[KNOWLEDGE_POOLS_MAX];
 	struct shares_call calls[SHARES_CLASSES_MAX];
@@ -212,9 +212,9 @@ void cluster_call_turn(struct cluster *cluster, const struct generation *generat
 	if (cluster->call.out || !server_is_ready(cluster->server))
 		return;
 	if (cluster->greets) {
-		greet(cluster, generation, now_ns);
+		call_greet(cluster, generation, now_ns);
 	} else if (share_is_due(cluster, generation, now_ns)) {
-		share(cluster, generation, now_ns);
+		call_share(cluster, generation, now_ns);
 	} else if (cluster->call.other[0] != '\0') {
 		words = cluster_call_new(cluster, CLUSTER_FORGET);
 		cluster_call_send(cluster, &words, generation);

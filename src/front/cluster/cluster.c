@@ -175,7 +175,7 @@ static const struct server_handlers handlers = {
 
 /* --- turns -------------------------------------------------------------------------------- */
 
-static bool differs(const struct generation *a, uint32_t text_a, const struct generation *b,
+static bool texts_differ(const struct generation *a, uint32_t text_a, const struct generation *b,
     uint32_t text_b) {
 	return strcmp(generation_text(a, text_a), generation_text(b, text_b)) != 0;
 }
@@ -197,8 +197,8 @@ static bool must_read_again(struct cluster *cluster, const struct generation *ge
 	const struct generation *started = cluster->started;
 	bool reloaded = generation->number != cluster->reload_seen;
 
-	if (differs(started, started->cluster.user, generation, generation->cluster.user) ||
-	    differs(started, started->cluster.password_file, generation,
+	if (texts_differ(started, started->cluster.user, generation, generation->cluster.user) ||
+	    texts_differ(started, started->cluster.password_file, generation,
 		generation->cluster.password_file))
 		return true;
 	if (started->cluster.password_file == 0 || (!reloaded && (cluster->refused_ns == 0 ||

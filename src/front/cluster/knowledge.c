@@ -105,7 +105,7 @@ struct knowledge_store *knowledge_front_store(struct knowledge_front *front) {
 /* --- calls -------------------------------------------------------------------------------- */
 
 /* `name`: of the destination it is about; NULL: of several. */
-static void fail(struct knowledge_front *front, const char *what, const char *name,
+static void knowledge_fail(struct knowledge_front *front, const char *what, const char *name,
     const struct redis_value *value) {
 	bool is_error = value->kind == REDIS_KIND_ERROR;
 	enum cluster_error error = is_error ? server_error_of(value->text, value->length) :
@@ -136,7 +136,8 @@ static struct redis_word word_of(const char *text) {
 	return (struct redis_word){ text, strlen(text) };
 }
 
-static bool put(struct knowledge_front *front, const struct knowledge_own *own, int64_t now_ns) {
+static bool record_put(struct knowledge_front *front, const struct knowledge_own *own,
+    int64_t now_ns) {
 	char key[KEY_BYTES], record[KNOWLEDGE_TEXT_MAX], live[24], most[16];
 	struct redis_word keys[4], words[6];
 	unsigned index;
@@ -173,7 +174,7 @@ static void put_all(struct knowledge_front *front, int64_t now_ns) {
 
 	while (front->puts < PUTS_MOST && now_ns >= front->put_ns &&
 	    knowledge_next(front->store, now_ns, &own)) {
-		if (put(front, &own, now_ns))
+		if (record_put(front, &own, now_ns))
 			continue;
 		knowledge_again(front->store, own.entry, own.life, now_ns);
 		break;
@@ -257,7 +258,7 @@ static void end_sync(struct knowledge_front *front, int64_t now_ns) {
 }
 
 /* The next step of it. */
-static void sync(struct knowledge_front *front, int64_t now_ns) {
+static void sync_turn(struct knowledge_front *front, int64_t now_ns) {
 	if (!front->syncing && now_ns >= front->sync_ns)
 		begin_sync(front, false);
 	if (!front->syncing || front->page_asked || now_ns < front->sync_ns)
@@ -281,7 +282,7 @@ static void sync(struct knowledge_front *front, int64_t now_ns) {
 }
 
 /* It begins anew. */
-static void stumble(struct knowledge_front *front, int64_t now_ns) {
+static void sync_restart(struct knowledge_front *front, int64_t now_ns) {
 	bool whole = front->whole;
 
 	front->syncing = false;
@@ -320,7 +321,7 @@ static void take_put(struct knowledge_front *front, const struct call *call,
 		}
 		return;
 	}
-	fail(front, "a record was not written", call->name, answer);
+	knowledge_fail(front, "a record was not written", call->name, answer);
 	front->put_ns = now_ns + AGAIN_NS;
 	knowledge_again(front->store, call->entry, call->entry_life, now_ns);
 }
@@ -332,14 +333,14 @@ static void take_page(struct knowledge_front *front, const struct redis_value *a
 	front->page_asked = false;
 	if (!is_ok(answer, 2) || answer->count % 2 != 0 || answer->count > 2 + 2 * PAGE_NAMES ||
 	    ++front->pages > PAGES_MOST) {
-		fail(front, "the list of destinations", NULL, answer);
-		stumble(front, now_ns);
+		knowledge_fail(front, "the list of destinations", NULL, answer);
+		sync_restart(front, now_ns);
 		return;
 	}
 	now = (uint64_t)answer->list[1].number;
 	/* it has lost what it had: from the beginning, and all of ours again */
 	if (now < front->number) {
-		stumble(front, now_ns);
+		sync_restart(front, now_ns);
 		front->whole = true;
 		front->number = 0;
 		front->sync_ns = now_ns;
@@ -364,7 +365,7 @@ static void take_page(struct knowledge_front *front, const struct redis_value *a
 		front->number = front->page_number;
 }
 
-static void hear(struct knowledge_front *front, const struct generation *generation,
+static void record_hear(struct knowledge_front *front, const struct generation *generation,
     struct span node, const char *name, size_t name_length, struct span text,
     int64_t age_ms, int64_t now_ns) {
 	struct knowledge_told told;
@@ -390,8 +391,8 @@ static void take_records(struct knowledge_front *front, const struct generation 
 	int64_t server_ms, written_ms;
 
 	if (!is_ok(answer, 2) || (answer->count - 2) % 3 != 0) {
-		fail(front, "records of destinations", NULL, answer);
-		stumble(front, now_ns);
+		knowledge_fail(front, "records of destinations", NULL, answer);
+		sync_restart(front, now_ns);
 		return;
 	}
 	front->page_done += call->count;
@@ -409,7 +410,7 @@ static void take_records(struct knowledge_front *front, const struct generation 
 			continue;
 		}
 		name = front->page[call->first + (uint32_t)at[0].number - 1];
-		hear(front, generation, (struct span){ at[1].text, at[1].length }, name,
+		record_hear(front, generation, (struct span){ at[1].text, at[1].length }, name,
 		    strlen(name), record, server_ms - written_ms, now_ns);
 	}
 }
@@ -453,7 +454,7 @@ void knowledge_front_heard(struct knowledge_front *front, const struct generatio
 	if (news.node.length == strlen(front->node) &&
 	    memcmp(news.node.text, front->node, news.node.length) == 0)
 		return;
-	hear(front, generation, news.node, news.name.text, news.name.length, news.record, 0,
+	record_hear(front, generation, news.node, news.name.text, news.name.length, news.record, 0,
 	    now_ns);
 	knowledge_turn(front->store, generation, now_ns);
 }
@@ -485,7 +486,7 @@ void knowledge_front_turn(struct knowledge_front *front, const struct generation
 	knowledge_turn(front->store, generation, now_ns);
 	if (!front->joined)
 		return;
-	sync(front, now_ns);
+	sync_turn(front, now_ns);
 	/* after all was heard once: our stamps are greater than all then */
 	if (front->synced_ns != 0)
 		put_all(front, now_ns);

@@ -33,7 +33,7 @@ void cluster_look(struct cluster *cluster, const struct generation *generation,
 
 /* --- nodes ------------------------------------------------------------------------ */
 
-static const struct cluster_told_node *known(const struct cluster_told *told,
+static const struct cluster_told_node *node_known(const struct cluster_told *told,
     const char *name) {
 	for (uint32_t i = 0; i < told->node_count; i++)
 		if (strcmp(told->nodes[i].name, name) == 0)
@@ -48,7 +48,7 @@ static void take_nodes(struct cluster *cluster, size_t count, int64_t now_ns) {
 	memset(nodes, 0, sizeof(nodes));
 	for (size_t i = 0; i < count; i++) {
 		const struct cluster_look_node *from = &cluster->look_nodes[i];
-		const struct cluster_told_node *before = known(told, from->name);
+		const struct cluster_told_node *before = node_known(told, from->name);
 		struct cluster_told_node *to = &nodes[i];
 
 		text_append(to->name, sizeof(to->name), 0, "%s", from->name);
@@ -205,7 +205,7 @@ void cluster_looked(struct cluster *cluster, const struct redis_value *value, in
 
 /* At once, not only with the next look. */
 static void drop_node(struct cluster_told *told, const char *name) {
-	const struct cluster_told_node *node = known(told, name);
+	const struct cluster_told_node *node = node_known(told, name);
 	uint32_t number, kept = 0;
 
 	if (node == NULL)

@@ -51,6 +51,7 @@ struct redis {
 	size_t came;			/* bytes */
 	struct waiting waiting[REDIS_AT_ONCE];	/* a ring: answers come in their order */
 	unsigned first, count;
+	int64_t waits_ns;		/* something is waited for since then; 0: nothing */
 	struct redis_value values[REDIS_VALUES_MAX];
 };
 
@@ -81,6 +82,7 @@ static void close_link(struct redis *redis) {
 		bufferevent_free(redis->link);
 	redis->link = NULL;
 	redis->stands = false;
+	redis->waits_ns = 0;
 }
 
 static void on_later(evutil_socket_t fd, short what, void *argument) {
@@ -121,6 +123,7 @@ static void take_message(struct redis *redis, const struct redis_value *value) {
 		if (redis->handlers->message != NULL)
 			redis->handlers->message(redis->context, parts[2].text, parts[2].length);
 	} else if (redis_value_is(&parts[0], "subscribe") && parts[2].kind == REDIS_KIND_NUMBER) {
+		redis->waits_ns = 0;
 		if (redis->handlers->subscribed != NULL)
 			redis->handlers->subscribed(redis->context);
 	} else {
@@ -135,6 +138,8 @@ static void take_answer(struct redis *redis, const struct redis_value *value) {
 		one = redis->waiting[redis->first];
 		redis->first = (redis->first + 1) % REDIS_AT_ONCE;
 		redis->count--;
+		/* each answer is a sign of life */
+		redis->waits_ns = redis->count == 0 ? 0 : clock_now_ns();
 		one.answer(one.context, value);
 	} else if (value->kind == REDIS_KIND_ERROR) {
 		/* it said so unasked: "-ERR max number of clients reached" */
@@ -185,6 +190,7 @@ static void on_event(struct bufferevent *link, short what, void *context) {
 		return;
 	}
 	redis->stands = true;
+	redis->waits_ns = 0;
 	redis->handlers->opened(redis->context);
 }
 
@@ -209,6 +215,7 @@ void redis_connect(struct redis *redis, const char *address) {
 		return;
 	redis->channel = NULL;
 	redis->second_ns = 0;
+	redis->waits_ns = clock_now_ns();
 	if (!listen_address_parse(address, &to, &why)) {
 		end_later(redis, CLUSTER_ERROR_CONNECT, why);
 		return;
@@ -247,6 +254,8 @@ static bool send_words(struct redis *redis, const struct redis_word *words, size
 		    evbuffer_add(output, "\r\n", 2) == 0;
 	if (!fits)
 		end_later(redis, CLUSTER_ERROR_CLOSED, "no memory for a command");
+	if (redis->waits_ns == 0)
+		redis->waits_ns = clock_now_ns();
 	return fits;
 }
 
@@ -273,6 +282,10 @@ bool redis_subscribe(struct redis *redis, const char *channel) {
 
 unsigned redis_waiting(const struct redis *redis) {
 	return redis->count;
+}
+
+bool redis_is_silent(const struct redis *redis, int64_t patience_ns, int64_t now_ns) {
+	return redis->waits_ns != 0 && now_ns - redis->waits_ns > patience_ns;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */

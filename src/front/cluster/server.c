@@ -38,7 +38,6 @@ struct line {
 	unsigned failures;	/* in a row */
 	int64_t next_ns;	/* down: when it is tried again */
 	int64_t least_ns;	/* but not before so long after its end */
-	int64_t since_ns;	/* something is waited for since then; 0: nothing */
 	enum cluster_error why;	/* an answer that ends it: told in the place of what it ended by */
 	bool has_why;
 	char text[TEXT_BYTES];
@@ -72,7 +71,7 @@ struct run {
 /* --- errors -------------------------------------------------------------------------- */
 
 /* An answer ends the line. */
-static void fail(struct line *line, enum cluster_error error, const char *text) {
+static void line_fail(struct line *line, enum cluster_error error, const char *text) {
 	if (line->has_why)
 		return;
 	line->has_why = true;
@@ -87,14 +86,14 @@ static void fail_by(struct line *line, const char *what, const struct redis_valu
 
 	if (answer->kind != REDIS_KIND_ERROR) {
 		text_append(text, sizeof(text), 0, "%s: invalid answer", what);
-		fail(line, CLUSTER_ERROR_PROTOCOL, text);
+		line_fail(line, CLUSTER_ERROR_PROTOCOL, text);
 		return;
 	}
 	length = answer->length < sizeof(said) ? answer->length : sizeof(said) - 1;
 	memcpy(said, answer->text, length);
 	said[length] = '\0';
 	text_append(text, sizeof(text), 0, "%s: %s", what, said);
-	fail(line, server_error_of(answer->text, answer->length), text);
+	line_fail(line, server_error_of(answer->text, answer->length), text);
 }
 
 /* Of what the server says to AUTH its first word alone is told ("WRONGPASS"): some repeat
@@ -112,7 +111,7 @@ static void fail_by_welcome(struct line *line, const struct redis_value *answer)
 		length++;
 	text_append(text, sizeof(text), 0, "AUTH: the server refused it: %.*s",
 	    (int)length, answer->text);
-	fail(line, server_error_of(answer->text, answer->length), text);
+	line_fail(line, server_error_of(answer->text, answer->length), text);
 }
 
 /* From half to one and a half of it. */
@@ -146,7 +145,6 @@ static enum cluster_error end_line(struct line *line, enum cluster_error error,
 		(void)log_sentence(line->text, sizeof(line->text), text);
 	}
 	line->up = line->has_why = false;
-	line->since_ns = 0;
 	line->next_ns = when_again(line, line->why);
 	line->least_ns = 0;
 	return line->why;
@@ -159,14 +157,7 @@ static bool send_words(struct line *line, const struct redis_word *words, size_t
 	if (!redis_command(line->redis, words, count, answer, context))
 		return false;
 	line->server->sent++;
-	if (line->since_ns == 0)
-		line->since_ns = clock_now_ns();
 	return true;
-}
-
-/* Each answer is a sign of life. */
-static void heard(struct line *line) {
-	line->since_ns = redis_waiting(line->redis) == 0 ? 0 : clock_now_ns();
 }
 
 static struct redis_word word(const char *text) {
@@ -180,7 +171,6 @@ static void on_welcome(void *context, const struct redis_value *answer) {
 
 	if (answer == NULL)
 		return;
-	heard(line);
 	if (redis_value_is(answer, "OK"))
 		line->begin(line);
 	else
@@ -193,7 +183,6 @@ static void on_opened(void *context) {
 	struct redis_word words[3] = { word("AUTH") };
 	size_t count = 1;
 
-	line->since_ns = 0;
 	if (setup->password_length == 0) {
 		line->begin(line);
 		return;
@@ -202,7 +191,7 @@ static void on_opened(void *context) {
 		words[count++] = word(setup->user);
 	words[count++] = (struct redis_word){ setup->password, setup->password_length };
 	if (!send_words(line, words, count, on_welcome, line))
-		fail(line, CLUSTER_ERROR_CLOSED, "cannot send");
+		line_fail(line, CLUSTER_ERROR_CLOSED, "cannot send");
 }
 
 /* --- scripts ----------------------------------------------------------------------------- */
@@ -224,7 +213,6 @@ static void on_loaded(void *context, const struct redis_value *answer) {
 
 	if (answer == NULL || server->loading == 0)
 		return;
-	heard(&server->commands);
 	sha = server->sha[CLUSTER_SCRIPT_COUNT - server->loading];
 	if (!is_sha(answer)) {
 		fail_by(&server->commands, "SCRIPT LOAD", answer);
@@ -241,7 +229,8 @@ static void on_loaded(void *context, const struct redis_value *answer) {
 	server->handlers->ready(server->context);
 }
 
-static bool load(struct server *server, enum cluster_script script, redis_answer_fn *answer) {
+static bool script_load(struct server *server, enum cluster_script script,
+    redis_answer_fn *answer) {
 	struct redis_word words[3] = { word("SCRIPT"), word("LOAD") };
 
 	words[2].text = cluster_script_text(script, &words[2].length);
@@ -253,8 +242,8 @@ static void load_all(struct line *commands) {
 
 	server->loading = CLUSTER_SCRIPT_COUNT;
 	for (unsigned i = 0; i < CLUSTER_SCRIPT_COUNT; i++)
-		if (!load(server, (enum cluster_script)i, on_loaded))
-			fail(commands, CLUSTER_ERROR_CLOSED, "cannot send");
+		if (!script_load(server, (enum cluster_script)i, on_loaded))
+			line_fail(commands, CLUSTER_ERROR_CLOSED, "cannot send");
 }
 
 static void on_reloaded(void *context, const struct redis_value *answer) {
@@ -262,7 +251,6 @@ static void on_reloaded(void *context, const struct redis_value *answer) {
 
 	if (answer == NULL)
 		return;
-	heard(&server->commands);
 	if (!is_sha(answer))
 		fail_by(&server->commands, "SCRIPT LOAD", answer);
 }
@@ -278,14 +266,12 @@ static void on_run(void *context, const struct redis_value *answer) {
 	struct run *run = context;
 	struct server *server = run->server;
 
-	if (answer != NULL)
-		heard(&server->commands);
 	if (answer != NULL && lacks_script(answer) && !run->again) {
 		run->again = true;
-		if (load(server, run->script, on_reloaded) &&
+		if (script_load(server, run->script, on_reloaded) &&
 		    send_words(&server->commands, run->words, run->count, on_run, run))
 			return;
-		fail(&server->commands, CLUSTER_ERROR_CLOSED, "cannot send");
+		line_fail(&server->commands, CLUSTER_ERROR_CLOSED, "cannot send");
 		answer = NULL;
 	}
 	run->answer(run->context, answer);
@@ -336,13 +322,12 @@ static void on_commands_ended(void *context, enum cluster_error error, const cha
 
 /* --- the channel ------------------------------------------------------------------------------- */
 
-static void subscribe(struct line *line) {
+static void line_subscribe(struct line *line) {
 	if (!redis_subscribe(line->redis, line->server->setup.channel)) {
-		fail(line, CLUSTER_ERROR_CLOSED, "cannot send");
+		line_fail(line, CLUSTER_ERROR_CLOSED, "cannot send");
 		return;
 	}
 	line->server->sent++;
-	line->since_ns = clock_now_ns();
 }
 
 static void on_channel_ended(void *context, enum cluster_error error, const char *text) {
@@ -365,7 +350,6 @@ static void on_subscribed(void *context) {
 	struct line *line = context;
 	struct server *server = line->server;
 
-	line->since_ns = 0;
 	line->failures = 0;
 	server->hears = true;
 	server->handlers->hears(server->context, true);
@@ -399,7 +383,7 @@ int server_open(struct server **result, struct event_base *base,
 	server->handlers = handlers;
 	server->context = context;
 	server->commands = (struct line){ .server = server, .begin = load_all };
-	server->channel = (struct line){ .server = server, .begin = subscribe };
+	server->channel = (struct line){ .server = server, .begin = line_subscribe };
 	if (redis_new(&server->commands.redis, base, &commands_handlers, &server->commands,
 		diag) != 0 || redis_new(&server->channel.redis, base, &channel_handlers,
 		&server->channel, diag) != 0) {
@@ -423,11 +407,9 @@ void server_close(struct server **server) {
 static void turn_line(struct server *server, struct line *line, bool wanted, int64_t now_ns) {
 	if (!line->up && wanted && line->next_ns <= now_ns) {
 		line->up = true;
-		line->since_ns = now_ns;
 		redis_connect(line->redis, server->setup.address);
-	} else if (line->up && line->since_ns != 0 &&
-	    now_ns - line->since_ns > server->setup.patience_ns) {
-		fail(line, CLUSTER_ERROR_TIMEOUT, "no answer in time");
+	} else if (line->up && redis_is_silent(line->redis, server->setup.patience_ns, now_ns)) {
+		line_fail(line, CLUSTER_ERROR_TIMEOUT, "no answer in time");
 	}
 }
 
@@ -449,7 +431,7 @@ void server_drop(struct server *server, enum cluster_error error, const char *te
 	if (!server->commands.up)
 		return;
 	server->commands.least_ns = least_ns;
-	fail(&server->commands, error, text);
+	line_fail(&server->commands, error, text);
 }
 
 /* Who answers once and hangs up, again and again, is not tried ten times a second for ever. */

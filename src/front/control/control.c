@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sysexits.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -42,21 +43,13 @@ static bool client_is_sending(const struct client *client) {
 }
 
 bool client_put(struct client *client, const char *data, size_t length) {
-	if (client->out_size - client->out_length < length) {
-		size_t size = 2 * client->out_size + length;
-		char *larger;
+	size_t end = client->out_length + length;
 
-		if (client->stream.out_length + client->out_length + length >
-		    client->control->out_most)
-			return false;
-		larger = realloc(client->out, size);
-		if (larger == NULL)
-			return false;
-		client->out = larger;
-		client->out_size = size;
-	}
+	if (client->stream.out_length + end > client->control->out_most ||
+	    !array_grow(&client->out, &client->out_size, end, 1))
+		return false;
 	memcpy(client->out + client->out_length, data, length);
-	client->out_length += length;
+	client->out_length = end;
 	return true;
 }
 
@@ -106,7 +99,7 @@ static bool speaks_our_protocol(const struct control_frame *frame) {
 }
 
 /* False: the connection is over. */
-static bool serve(struct client *client, const struct control_frame *frame) {
+static bool client_serve(struct client *client, const struct control_frame *frame) {
 	char text[256];
 
 	if (!speaks_our_protocol(frame)) {
@@ -163,7 +156,7 @@ static bool serve_all(struct client *client) {
 			step = (long)(client->in_length - used);
 		} else if (step == 0) {
 			break;
-		} else if (!serve(client, &frame)) {
+		} else if (!client_serve(client, &frame)) {
 			return false;
 		}
 		if (client->out != NULL && !client_flush(client))

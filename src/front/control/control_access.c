@@ -19,7 +19,7 @@
 #define GROUPS_USUAL	64
 #define COMMAND_LOGGED	64
 
-static bool contains(const gid_t *groups, size_t count, gid_t group) {
+static bool groups_contain(const gid_t *groups, size_t count, gid_t group) {
 	for (size_t i = 0; i < count; i++)
 		if (groups[i] == group)
 			return true;
@@ -33,12 +33,12 @@ static bool is_among_peer_groups(int fd, gid_t group) {
 	bool found;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, usual, &length) == 0)
-		return contains(usual, length / sizeof(gid_t), group);
+		return groups_contain(usual, length / sizeof(gid_t), group);
 	if (errno != ERANGE)
 		return false;
 	all = malloc(length);
 	found = all != NULL && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, all, &length) == 0 &&
-	    contains(all, length / sizeof(gid_t), group);
+	    groups_contain(all, length / sizeof(gid_t), group);
 	free(all);
 	return found;
 }

@@ -122,7 +122,7 @@ static void add_doubt(struct control_writer *writer, const struct engine *engine
 	control_writer_add(writer, "doubt_text", "%s", hint.why);
 }
 
-static size_t answer(struct engine *engine, const struct generation *generation,
+static size_t by_hand_answer(struct engine *engine, const struct generation *generation,
     const struct by_hand *request, const struct window_owner *owner, int64_t now_ns,
     char *out) {
 	struct control_writer writer;
@@ -174,7 +174,7 @@ static void say_no_room(char *text, size_t size, const struct generation *genera
 		    "");
 }
 
-static size_t refuse(const struct generation *generation, const struct by_hand *request,
+static size_t by_hand_refuse(const struct generation *generation, const struct by_hand *request,
     const struct window_owner *owner, enum by_hand_error error, char *out) {
 	char text[512];
 	int code = EX_USAGE;
@@ -228,8 +228,8 @@ size_t control_answer_by_hand(struct engine *engine, const struct control_frame 
 	generation = engine_pin(engine);
 	error = windows_by_hand(engine, generation, &by_hand, now_ns, &owner);
 	length = error == BY_HAND_DONE ?
-	    answer(engine, generation, &by_hand, &owner, now_ns, out) :
-	    refuse(generation, &by_hand, &owner, error, out);
+	    by_hand_answer(engine, generation, &by_hand, &owner, now_ns, out) :
+	    by_hand_refuse(generation, &by_hand, &owner, error, out);
 	engine_unpin(engine, generation);
 	return length;
 }

@@ -168,7 +168,7 @@ static void add_suspension(struct answer *answer, const struct engine *engine,
 		answer->decision.verdict = VERDICT_DEFER;
 }
 
-static size_t explain(struct engine *engine, const struct generation *generation,
+static size_t destination_explain(struct engine *engine, const struct generation *generation,
     const char *destination, size_t length, char *out) {
 	struct control_writer writer;
 	struct outbound_answer explained;
@@ -206,7 +206,7 @@ size_t control_answer_destination(struct engine *engine,
 		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
 		    "destination: must be a name of 1 to 255 characters, or an address");
 	generation = engine_pin(engine);
-	length = explain(engine, generation, destination, length, out);
+	length = destination_explain(engine, generation, destination, length, out);
 	engine_unpin(engine, generation);
 	return length;
 }

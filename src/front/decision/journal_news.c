@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-static void tell(void *context, const struct journal_news *news) {
+static void news_log(void *context, const struct journal_news *news) {
 	const char *room = generation_journal_word(news->room);
 	char why[128], path[512];
 
@@ -73,4 +73,4 @@ static void tell(void *context, const struct journal_news *news) {
 	}
 }
 
-const struct journal_listener journal_news_log = { tell, NULL };
+const struct journal_listener journal_news_log = { news_log, NULL };

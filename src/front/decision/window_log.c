@@ -89,7 +89,7 @@ static bool log_window(const struct window_report *report, const struct words *w
 	    w->rule, w->observed, w->text);
 }
 
-static bool report(void *context, const struct window_report *report) {
+static bool window_log_report(void *context, const struct window_report *report) {
 	struct words w;
 
 	(void)context;
@@ -154,7 +154,7 @@ static void report_trip(const struct generation *generation, const struct accoun
 #endif
 
 void window_log_listen(struct engine *engine) {
-	windows_listen(engine, report, NULL);
+	windows_listen(engine, window_log_report, NULL);
 #ifdef WITH_ACCOUNTS
 	engine_account_listen(engine, report_trip);
 #endif

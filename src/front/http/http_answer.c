@@ -38,7 +38,7 @@ struct http_answers {
 
 /* --- what is kept ---------------------------------------------------------------- */
 
-static void look(struct http_answers *answers, int64_t now_ns) {
+static void answers_look(struct http_answers *answers, int64_t now_ns) {
 	if (answers->is_open && now_ns - answers->looked_ns < HTTP_ANSWER_AGE_NS)
 		return;
 	answers->is_open = view_refresh(&answers->view, &answers->why) == 0;
@@ -46,7 +46,7 @@ static void look(struct http_answers *answers, int64_t now_ns) {
 }
 
 /* False: no memory. */
-static bool make(struct http_answers *answers, http_body *write, struct http_span query,
+static bool body_make(struct http_answers *answers, http_body *write, struct span query,
     int64_t now_ns, struct made *made) {
 	struct http_asked asked = { .sources = &answers->sources, .query = query,
 		.now_ns = now_ns };
@@ -67,12 +67,12 @@ static bool make(struct http_answers *answers, http_body *write, struct http_spa
 }
 
 static void answer_route(struct http_answers *answers, const struct http_route *route,
-    struct http_span query, int64_t now_ns, struct http_answer *out) {
+    struct span query, int64_t now_ns, struct http_answer *out) {
 	bool is_asked = route->whole == NULL || (route->asked != NULL && query.length > 0);
 	struct made *made = is_asked ? &answers->asked : &answers->made[route - http_routes];
 
 	if (is_asked || made->made_ns == 0 || now_ns - made->made_ns >= HTTP_ANSWER_AGE_NS) {
-		look(answers, now_ns);
+		answers_look(answers, now_ns);
 		made->made_ns = 0;
 		if (!answers->is_open) {
 			snprintf(answers->error, sizeof(answers->error), "%s\n",
@@ -80,7 +80,7 @@ static void answer_route(struct http_answers *answers, const struct http_route *
 			http_answer_error(503, answers->error, out);
 			return;
 		}
-		if (!make(answers, is_asked ? route->asked : route->whole, query, now_ns, made)) {
+		if (!body_make(answers, is_asked ? route->asked : route->whole, query, now_ns, made)) {
 			http_answer_error(500, strerror(ENOMEM), out);
 			return;
 		}
@@ -91,11 +91,11 @@ static void answer_route(struct http_answers *answers, const struct http_route *
 
 /* --- requests --------------------------------------------------------------------- */
 
-static const struct page_file *find_page(struct http_span path) {
+static const struct page_file *find_page(struct span path) {
 	const struct page_file *file;
 
 	for (size_t i = 0; (file = page_file(i)) != NULL; i++)
-		if (http_span_is(path, file->path))
+		if (span_is(path, file->path))
 			return file;
 	return NULL;
 }
@@ -119,7 +119,7 @@ void http_answer(struct http_answers *answers, const struct http_request *reques
 		return;
 	}
 	for (size_t i = 0; i < HTTP_ROUTES; i++)
-		if (http_span_is(request->path, http_routes[i].path)) {
+		if (span_is(request->path, http_routes[i].path)) {
 			answer_route(answers, &http_routes[i], request->query, now_ns, out);
 			return;
 		}

@@ -94,13 +94,14 @@ static unsigned write_accounts(struct http_asked *asked) {
 
 /* --- asked ---------------------------------------------------------------------------- */
 
-static unsigned refuse(struct http_asked *asked, unsigned status, const char *why) {
+static unsigned body_refuse(struct http_asked *asked, unsigned status, const char *why) {
 	fprintf(asked->out, "%s\n", why);
 	return status;
 }
 
 /* False: it is there, and no number up to `most`. */
-static bool number(const struct http_asked *asked, const char *key, unsigned most, unsigned *out) {
+static bool query_number(const struct http_asked *asked, const char *key, unsigned most,
+    unsigned *out) {
 	char text[16];
 	uint32_t value;
 
@@ -113,7 +114,8 @@ static bool number(const struct http_asked *asked, const char *key, unsigned mos
 }
 
 /* "": it is not there. */
-static const char *text(const struct http_asked *asked, const char *key, char *out, size_t size) {
+static const char *query_text(const struct http_asked *asked, const char *key, char *out,
+    size_t size) {
 	if (!http_query_get(asked->query, key, out, size))
 		out[0] = '\0';
 	return out;
@@ -123,16 +125,16 @@ static bool read_page(const struct http_asked *asked, struct page_choice *choice
 	char word[16];
 
 	*choice = (struct page_choice){ .limit = ROWS_USUAL };
-	if (*text(asked, "name", choice->find, sizeof(choice->find)) != '\0')
+	if (*query_text(asked, "name", choice->find, sizeof(choice->find)) != '\0')
 		choice->exact = true;
 	else
-		(void)text(asked, "find", choice->find, sizeof(choice->find));
-	choice->sort = *text(asked, "sort", word, sizeof(word)) == '\0' ? PAGE_BY_TROUBLE :
+		(void)query_text(asked, "find", choice->find, sizeof(choice->find));
+	choice->sort = *query_text(asked, "sort", word, sizeof(word)) == '\0' ? PAGE_BY_TROUBLE :
 	    page_sort_of(word);
-	choice->reversed = strcmp(text(asked, "reverse", word, sizeof(word)), "1") == 0;
-	choice->trouble = strcmp(text(asked, "show", word, sizeof(word)), "trouble") == 0;
-	return choice->sort != PAGE_SORTS && number(asked, "limit", PAGE_ROWS_MOST,
-	    &choice->limit) && number(asked, "offset", OFFSET_MOST, &choice->offset);
+	choice->reversed = strcmp(query_text(asked, "reverse", word, sizeof(word)), "1") == 0;
+	choice->trouble = strcmp(query_text(asked, "show", word, sizeof(word)), "trouble") == 0;
+	return choice->sort != PAGE_SORTS && query_number(asked, "limit", PAGE_ROWS_MOST,
+	    &choice->limit) && query_number(asked, "offset", OFFSET_MOST, &choice->offset);
 }
 
 /* The keeper makes the file anew where it is of another size. */
@@ -152,7 +154,7 @@ static unsigned answer_classes(struct http_asked *asked) {
 	struct page_choice choice;
 
 	if (!read_page(asked, &choice))
-		return refuse(asked, 400, "sort, limit or offset is not valid");
+		return body_refuse(asked, 400, "sort, limit or offset is not valid");
 	return status_of(view_classes_page(asked->sources->view, &choice, &asked->writer));
 }
 
@@ -160,7 +162,7 @@ static unsigned answer_destinations(struct http_asked *asked) {
 	struct page_choice choice;
 
 	if (!read_page(asked, &choice))
-		return refuse(asked, 400, "sort, limit or offset is not valid");
+		return body_refuse(asked, 400, "sort, limit or offset is not valid");
 	return status_of(destination_page_write(asked->sources->index, asked->sources->view,
 	    &choice, true, &asked->writer));
 }
@@ -170,11 +172,11 @@ static unsigned answer_decisions(struct http_asked *asked) {
 	const struct view *view = asked->sources->view;
 	int result;
 
-	(void)text(asked, "kind", choice.kind, sizeof(choice.kind));
-	(void)text(asked, "about", choice.about, sizeof(choice.about));
-	(void)text(asked, "find", choice.find, sizeof(choice.find));
-	if (!number(asked, "limit", DECISION_GROUPS, &choice.limit))
-		return refuse(asked, 400, "limit is not valid");
+	(void)query_text(asked, "kind", choice.kind, sizeof(choice.kind));
+	(void)query_text(asked, "about", choice.about, sizeof(choice.about));
+	(void)query_text(asked, "find", choice.find, sizeof(choice.find));
+	if (!query_number(asked, "limit", DECISION_GROUPS, &choice.limit))
+		return body_refuse(asked, 400, "limit is not valid");
 	writer_object_begin(&asked->writer, NULL);
 	result = decision_changes_write(view, look_for_history(asked), &choice, &asked->writer,
 	    "changes");
@@ -190,12 +192,12 @@ static unsigned answer_history(struct http_asked *asked) {
 	struct history *history = look_for_history(asked);
 	char name[SEGMENT_NAME_MAX + 1] = "";
 
-	if (!number(asked, "minutes", HISTORY_MINUTES, &want.minutes) ||
-	    !number(asked, "step", 60, &want.step))
-		return refuse(asked, 400, "minutes or step is not valid");
-	if (*text(asked, "class", name, sizeof(name)) != '\0')
+	if (!query_number(asked, "minutes", HISTORY_MINUTES, &want.minutes) ||
+	    !query_number(asked, "step", 60, &want.step))
+		return body_refuse(asked, 400, "minutes or step is not valid");
+	if (*query_text(asked, "class", name, sizeof(name)) != '\0')
 		want.kind = HISTORY_CLASS;
-	else if (*text(asked, "destination", name, sizeof(name)) != '\0')
+	else if (*query_text(asked, "destination", name, sizeof(name)) != '\0')
 		want.kind = HISTORY_DESTINATION;
 	want.name = name;
 	/* most classes and destinations have none */
@@ -206,7 +208,7 @@ static unsigned answer_history(struct http_asked *asked) {
 static unsigned answer_sparks(struct http_asked *asked) {
 	struct history *history = look_for_history(asked);
 	char kind[16];
-	bool classes = strcmp(text(asked, "kind", kind, sizeof(kind)), "classes") == 0;
+	bool classes = strcmp(query_text(asked, "kind", kind, sizeof(kind)), "classes") == 0;
 
 	return history == NULL || view_history_sparks(history, view_history_minute(), classes ?
 	    HISTORY_CLASS : HISTORY_DESTINATION, SPARK_MINUTES, asked->out) != 0 ?
@@ -216,30 +218,30 @@ static unsigned answer_sparks(struct http_asked *asked) {
 static unsigned answer_class(struct http_asked *asked) {
 	char name[SEGMENT_NAME_MAX + 1];
 
-	return detail_class_write(asked->sources->view, text(asked, "name", name, sizeof(name)),
-	    &asked->writer) ? 200 : refuse(asked, 404, "unknown class");
+	return detail_class_write(asked->sources->view, query_text(asked, "name", name, sizeof(name)),
+	    &asked->writer) ? 200 : body_refuse(asked, 404, "unknown class");
 }
 
 static unsigned answer_destination(struct http_asked *asked) {
 	char name[SEGMENT_NAME_MAX + 1];
 
-	return detail_destination_write(asked->sources->view, text(asked, "name", name,
+	return detail_destination_write(asked->sources->view, query_text(asked, "name", name,
 	    sizeof(name)), &asked->writer) ? 200 :
-	    refuse(asked, 404, "no delivery to this destination is known");
+	    body_refuse(asked, 404, "no delivery to this destination is known");
 }
 
 static unsigned answer_client(struct http_asked *asked) {
 	char name[ADDRESS_TEXT_MAX];
 
-	return detail_client_write(asked->sources->view, text(asked, "name", name, sizeof(name)),
-	    &asked->writer) ? 200 : refuse(asked, 404, "not an IP address");
+	return detail_client_write(asked->sources->view, query_text(asked, "name", name, sizeof(name)),
+	    &asked->writer) ? 200 : body_refuse(asked, 404, "not an IP address");
 }
 
 static unsigned answer_decision(struct http_asked *asked) {
 	char id[32];
 
-	return detail_decision_write(asked->sources->view, look_for_history(asked), text(asked,
-	    "id", id, sizeof(id)), &asked->writer) ? 200 : refuse(asked, 404,
+	return detail_decision_write(asked->sources->view, look_for_history(asked), query_text(asked,
+	    "id", id, sizeof(id)), &asked->writer) ? 200 : body_refuse(asked, 404,
 	    "this decision is no longer in memory; posternctl why shows it from the journal");
 }
 

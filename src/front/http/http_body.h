@@ -25,7 +25,7 @@ struct http_sources {
 
 struct http_asked {
 	struct http_sources *sources;
-	struct http_span query;
+	struct span query;
 	int64_t now_ns;
 	FILE *out;
 	struct writer writer;		/* JSON, to the same */

@@ -33,7 +33,7 @@ void mta_link_close(struct mta_link *link) {
 	link->fd = -1;
 }
 
-static void drop(int fd) {
+static void output_drop(int fd) {
 	if (fd >= 0)
 		close(fd);
 }
@@ -54,7 +54,7 @@ enum mta_news mta_link_next(struct mta_link *link, struct mta_outcome *outcome,
 		return MTA_LINK_ENDED;
 	if (!mta_outcome_read(data, (size_t)length, outcome, &why) ||
 	    (outcome->is_output == 1) != (*output_fd >= 0)) {
-		drop(*output_fd);
+		output_drop(*output_fd);
 		*output_fd = -1;
 		return MTA_NO_NEWS;
 	}

@@ -106,7 +106,7 @@ static void await_beat(void) {
 		(void)poll(NULL, 0, 1000);	/* nobody gives any: we are to end */
 }
 
-static void *beat(void *unused) {
+static void *milter_beat(void *unused) {
 	(void)unused;
 	for (;;) {
 		int64_t now_ns = clock_now_ns();
@@ -217,7 +217,7 @@ static void escape_percent(const char *text, char *escaped, size_t size) {
 	escaped[length] = '\0';
 }
 
-static void refuse(SMFICTX *ctx, const char *text) {
+static void milter_refuse(SMFICTX *ctx, const char *text) {
 	char code[] = "421", dsn[] = "4.7.0", other[] = "Too many sessions";
 	char escaped[REPLY_TEXT_MAX + 3];
 
@@ -226,7 +226,7 @@ static void refuse(SMFICTX *ctx, const char *text) {
 		(void)smfi_setreply(ctx, code, dsn, other);
 }
 
-static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
+static sfsistat milter_ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
     struct milter_session *session, int64_t now_ns) {
 	struct question question = {
 		.listener = front.listener,
@@ -251,7 +251,7 @@ static sfsistat ask(SMFICTX *ctx, const char *name, const _SOCK_ADDR *from,
 	    DECISION_AT_CONNECT);
 	if (answer.decision.verdict != VERDICT_ADMIT) {
 		(void)decision_client_text(generation, &question, &answer, text);
-		refuse(ctx, text);
+		milter_refuse(ctx, text);
 		verdict = SMFIS_TEMPFAIL;
 	}
 	engine_unpin(front.engine, generation);
@@ -276,7 +276,7 @@ static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 		}
 	}
 	place = callback_enter(now_ns);
-	verdict = ask(ctx, name, from, session, now_ns);
+	verdict = milter_ask(ctx, name, from, session, now_ns);
 	(void)engine_timed(front.engine, TIMING_MILTER, 1, now_ns);
 	callback_leave(place);
 	return verdict;
@@ -516,7 +516,7 @@ int milter_front_run(struct engine *engine, int fd, uint8_t listener, bool for_a
 		if (!open_socket(fd))
 			return diag_set(diag, 0, "libmilter refuses socket %d", fd);
 	}
-	if (thread_start(beat, NULL, diag) != 0)
+	if (thread_start(milter_beat, NULL, diag) != 0)
 		return -1;
 	use_small_stacks();
 	if (smfi_main() != MI_SUCCESS)

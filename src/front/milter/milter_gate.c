@@ -61,7 +61,7 @@ static struct {
 /* What epoll tells of these two; else a struct waiting. */
 static char the_listener, the_timer;
 
-static void drop(struct waiting *waiting) {
+static void gate_drop(struct waiting *waiting) {
 	TAILQ_REMOVE(&gate.list, waiting, all);
 	gate.count--;
 	close(waiting->fd);
@@ -134,7 +134,7 @@ static int take_new(struct peer *peer) {
 		return fd;
 	if (gate.count >= WAITING_MAX) {
 		gate.calls->too_many(gate.count, atomic_load(&gate.inside));
-		drop(TAILQ_FIRST(&gate.list));
+		gate_drop(TAILQ_FIRST(&gate.list));
 	}
 	if (!begin_to_wait(fd, peer))
 		close(fd);
@@ -165,7 +165,7 @@ static void on_timer(void) {
 	while ((oldest = TAILQ_FIRST(&gate.list)) != NULL &&
 	    now_ns - oldest->since_ns >= PATIENCE_NS) {
 		gate.calls->stalled();
-		drop(oldest);
+		gate_drop(oldest);
 	}
 	if (oldest == NULL)
 		set_timer(false);
@@ -235,7 +235,7 @@ int listen(int fd, int backlog) {
 	return (int)syscall(SYS_listen, fd, backlog);
 }
 
-static int add(int fd, char *which) {
+static int gate_add(int fd, char *which) {
 	struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = which } };
 
 	return epoll_ctl(gate.epoll_fd, EPOLL_CTL_ADD, fd, &event);
@@ -249,7 +249,7 @@ int milter_gate_open(int listening_fd, const struct milter_gate_calls *calls,
 	gate.timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	gate.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (gate.timer_fd < 0 || gate.epoll_fd < 0 ||
-	    add(listening_fd, &the_listener) != 0 || add(gate.timer_fd, &the_timer) != 0) {
+	    gate_add(listening_fd, &the_listener) != 0 || gate_add(gate.timer_fd, &the_timer) != 0) {
 		diag_set(diag, errno, "cannot create the gate of the milter socket");
 		close(gate.timer_fd);
 		close(gate.epoll_fd);

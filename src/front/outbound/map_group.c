@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "wire/queue/group_key.h"
 
-static bool is_another(const struct map_group *group, struct map_text queue_id) {
+static bool is_another(const struct map_group *group, struct span queue_id) {
 	return strlen(group->queue_id) != queue_id.length ||
 	    memcmp(group->queue_id, queue_id.text, queue_id.length) != 0;
 }

@@ -224,7 +224,7 @@ static bool is_worth_a_line(const struct answer *answer) {
 	    answer->decision.reason == REASON_UNTRACKED);
 }
 
-static size_t ask(const struct map_client *client, struct engine *engine,
+static size_t question_ask(const struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct outbound_key *key,
     int64_t now_ns, char *out) {
 	const struct outbound_question question = {
@@ -281,7 +281,7 @@ static size_t answer_outbound(const struct map_client *client, struct engine *en
 		engine_count(engine, COUNTER_UNTRACKED, 1);
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
 	}
-	return ask(client, engine, generation, key, now_ns, out);
+	return question_ask(client, engine, generation, key, now_ns, out);
 }
 
 size_t map_question_answer(struct map_client *client, struct engine *engine,

@@ -68,7 +68,7 @@ static void write_token(char token[TOKEN_MAX + 1], const char *text, uint64_t de
 		text_append(token, TOKEN_MAX + 1, strlen(token), "%s", behind);
 }
 
-static size_t refuse(const struct generation *generation, const struct question *question,
+static size_t map_refuse(const struct generation *generation, const struct question *question,
     const struct answer *answer, char *out) {
 	char client_text[REPLY_TEXT_SIZE], token[TOKEN_MAX + 1], text[TOKEN_MAX + 16];
 
@@ -118,7 +118,7 @@ size_t map_session_answer(struct map_session *session, struct engine *engine,
 	decision_log(engine, generation, &question, &answer, DECISION_AT_CONNECT);
 	if (answer.decision.verdict == VERDICT_ADMIT)
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
-	return refuse(generation, &question, &answer, out);
+	return map_refuse(generation, &question, &answer, out);
 }
 
 void map_session_over(struct map_session *session, struct engine *engine,

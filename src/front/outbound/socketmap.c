@@ -140,7 +140,7 @@ static void on_process_end(evutil_socket_t fd, short what, void *argument) {
 
 /* Waits for the end of a process that told of a client.  False: it has ended, or there is
  * no telling. */
-static bool linger(struct connection *c) {
+static bool connection_linger(struct connection *c) {
 #ifdef SYS_pidfd_open
 	if (c->client.session.ref.slot == 0 || c->client.pid <= 0)
 		return false;
@@ -168,7 +168,7 @@ static bool connection_ends(void *connection) {
 	} else {
 		let_go(front, &c->client.process, generation, now_ns);
 		free(c->in);
-		stays = !front->closing && linger(c);
+		stays = !front->closing && connection_linger(c);
 	}
 	if (!stays)
 		map_session_over(&c->client.session, front->engine, generation, now_ns);

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/nudge.h"
 
-static void arm(struct beat *beat) {
+static void beat_arm(struct beat *beat) {
 	static const struct timeval second = { .tv_sec = 1 },
 	    rest = { .tv_sec = ENGINE_REST_NS / NS_PER_SECOND };
 
@@ -28,7 +28,7 @@ static void on_timer(evutil_socket_t fd, short what, void *argument) {
 	log_flush();
 	beat->rests = beat->calls.is_busy != NULL &&
 	    !beat->calls.is_busy(beat->calls.context) && engine_is_at_rest(beat->engine);
-	arm(beat);
+	beat_arm(beat);
 }
 
 static void on_nudge(evutil_socket_t fd, short what, void *argument) {
@@ -49,7 +49,7 @@ int beat_open(struct beat *beat, struct event_base *base, struct engine *engine,
 	    event_assign(&beat->nudged, base, fd, EV_READ | EV_PERSIST, on_nudge, beat) != 0 ||
 	    (fd >= 0 && event_add(&beat->nudged, NULL) != 0))
 		return diag_set(diag, 0, "cannot create a timer");
-	arm(beat);
+	beat_arm(beat);
 	return 0;
 }
 
@@ -64,5 +64,5 @@ void beat_quicken(struct beat *beat) {
 	/* a gap that follows begins with it: not while there was nobody */
 	engine_heartbeat(beat->engine, clock_now_ns());
 	beat->rests = false;
-	arm(beat);
+	beat_arm(beat);
 }

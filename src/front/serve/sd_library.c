@@ -32,7 +32,7 @@ CALLS
 #undef CALL
 
 /* A function's address out of dlsym: ISO C has no cast for it. */
-static bool find(void *library, const char *name, void *to) {
+static bool library_find(void *library, const char *name, void *to) {
 	void *found = dlsym(library, name);
 
 	memcpy(to, &found, sizeof(found));
@@ -58,7 +58,7 @@ const struct sd_calls *sd_library(struct diag *diag) {
 		diag_set(diag, 0, "libsystemd cannot be loaded: %s", dlerror());
 		return NULL;
 	}
-#define CALL(name) all &= find(library, "sd_journal_" #name, &calls.name);
+#define CALL(name) all &= library_find(library, "sd_journal_" #name, &calls.name);
 	CALLS
 #undef CALL
 	if (!all) {

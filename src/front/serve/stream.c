@@ -11,7 +11,7 @@
 
 #define LOOKS_MAX	16	/* who has sent something is about to be read */
 
-static bool watch(struct stream *stream, struct event_base *base, event_callback_fn ready,
+static bool stream_watch(struct stream *stream, struct event_base *base, event_callback_fn ready,
     void *owner) {
 	short what = stream->writing ? EV_WRITE :
 	    stream->by_edges ? EV_READ | EV_CLOSED | EV_ET : EV_READ;
@@ -23,7 +23,7 @@ static bool watch(struct stream *stream, struct event_base *base, event_callback
 bool stream_open(struct stream *stream, struct event_base *base, int fd,
     struct stream_list *waiting, event_callback_fn ready, void *owner) {
 	*stream = (struct stream){ .waiting = waiting, .fd = fd };
-	if (watch(stream, base, ready, owner))
+	if (stream_watch(stream, base, ready, owner))
 		return true;
 	close(fd);
 	return false;
@@ -37,7 +37,7 @@ bool stream_wait_for_edges(struct stream *stream) {
 		return true;
 	stream->by_edges = true;
 	event_del(&stream->event);
-	if (watch(stream, base, event_get_callback(&stream->event),
+	if (stream_watch(stream, base, event_get_callback(&stream->event),
 		event_get_callback_arg(&stream->event)))
 		return true;
 	close(stream->fd);
@@ -103,7 +103,7 @@ static enum outcome turn_to(struct stream *stream, bool writing) {
 		return GOES_ON;
 	stream->writing = writing;
 	event_del(&stream->event);
-	return watch(stream, base, ready, owner) ? GOES_ON : MUST_CLOSE;
+	return stream_watch(stream, base, ready, owner) ? GOES_ON : MUST_CLOSE;
 }
 
 bool stream_is_passing(int error) {

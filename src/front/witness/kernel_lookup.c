@@ -86,7 +86,7 @@ static bool may_walk(struct kernel_table *table) {
 	return table->walk_credit_ns > 0;
 }
 
-static bool walk(struct kernel_table *table, int fd,
+static bool table_walk(struct kernel_table *table, int fd,
     const struct connection *which) {
 	int64_t began_ns = clock_thread_cpu_ns();
 	struct inet_diag_reply answer;
@@ -113,7 +113,7 @@ static enum lookup_result lookup_by_client(struct kernel_table *table, int fd,
 	/* the list of the last dump is in the caller's hands */
 	table->list = NULL;
 	table->list_count = table->list_size = 0;
-	if (walk(table, fd, which)) {
+	if (table_walk(table, fd, which)) {
 		result = LOOKUP_GONE;
 		for (size_t i = 0; i < table->list_count; i++) {
 			if (!fits(&table->list[i], which))

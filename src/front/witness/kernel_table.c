@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 #define DUMP_LIMIT_NS	NS_PER_SECOND
@@ -142,7 +143,7 @@ bool kernel_table_lost(struct kernel_table *table) {
 
 /* The next datagram of the kernel: its length, 0 when there is none until the
  * deadline (0: do not wait), -1 with errno. */
-static ssize_t receive(struct kernel_table *table, int fd, int64_t deadline_ns) {
+static ssize_t netlink_receive(struct kernel_table *table, int fd, int64_t deadline_ns) {
 	for (;;) {
 		struct sockaddr_nl from = { 0 };
 		socklen_t from_length = sizeof(from);
@@ -183,30 +184,17 @@ static void remember_interface(struct kernel_table *table, uint32_t interface) {
 
 static bool put_connection(struct kernel_table *table,
     const struct inet_diag_reply *reply, bool outbound) {
-	if (table->list_count == table->list_size) {
-		size_t size = table->list_size == 0 ? 256 : 2 * table->list_size;
-		struct connection *larger = realloc(table->list,
-		    size * sizeof(*larger));
-
-		if (larger == NULL)
-			return false;
-		table->list = larger;
-		table->list_size = size;
-	}
+	if (!array_grow(&table->list, &table->list_size, table->list_count,
+		sizeof(*table->list)))
+		return false;
 	to_connection(reply, outbound, &table->list[table->list_count++]);
 	return true;
 }
 
 static bool put_socket(struct kernel_table *table, uint32_t inode) {
-	if (table->socket_count == table->socket_size) {
-		size_t size = table->socket_size == 0 ? 256 : 2 * table->socket_size;
-		uint32_t *larger = realloc(table->sockets, size * sizeof(*larger));
-
-		if (larger == NULL)
-			return false;
-		table->sockets = larger;
-		table->socket_size = size;
-	}
+	if (!array_grow(&table->sockets, &table->socket_size, table->socket_count,
+		sizeof(*table->sockets)))
+		return false;
 	table->sockets[table->socket_count++] = inode;
 	return true;
 }
@@ -274,7 +262,7 @@ void kernel_table_read(struct kernel_table *table, int fd) {
 	ssize_t length;
 
 	while (table->end_count < ENDS_MAX / 2 &&
-	    (length = receive(table, fd, 0)) > 0)
+	    (length = netlink_receive(table, fd, 0)) > 0)
 		(void)take_in(table, (size_t)length, 0, ASK_NOTHING, &ignored);
 }
 
@@ -295,7 +283,7 @@ bool kernel_table_ask(struct kernel_table *table, int fd,
 			return false;
 	}
 	for (;;) {
-		ssize_t length = receive(table, fd, deadline_ns);
+		ssize_t length = netlink_receive(table, fd, deadline_ns);
 		enum progress progress;
 
 		if (length <= 0) {

@@ -56,7 +56,7 @@ struct front_witness {
 	int64_t turn_ns;	/* the next turn comes by then */
 };
 
-static void arm(struct front_witness *front, int64_t after_ns) {
+static void witness_arm(struct front_witness *front, int64_t after_ns) {
 	struct timeval after = {
 		.tv_sec = (time_t)(after_ns / NS_PER_SECOND),
 		.tv_usec = (suseconds_t)(after_ns % NS_PER_SECOND / 1000) };
@@ -107,7 +107,7 @@ static void read_table(struct front_witness *front,
 }
 
 /* The kernel's part is done in our calls, so our CPU time is what it costs. */
-static void dump(struct front_witness *front,
+static void witness_dump(struct front_witness *front,
     const struct generation *generation) {
 	int64_t began_ns = clock_thread_cpu_ns();
 
@@ -140,7 +140,7 @@ static int64_t distance_ns(const struct front_witness *front, bool urgent) {
 }
 
 /* Makes a dump where one is due, and arms the timer for one that is before the next turn. */
-static void turn(struct front_witness *front,
+static void witness_turn(struct front_witness *front,
     const struct generation *generation) {
 	bool urgent = false;
 	int64_t left_ns;
@@ -152,9 +152,9 @@ static void turn(struct front_witness *front,
 		return;
 	left_ns = front->dumped_ns + distance_ns(front, urgent) - clock_now_ns();
 	if (left_ns <= 0)
-		dump(front, generation);
+		witness_dump(front, generation);
 	else if (left_ns < front->turn_ns && (urgent || !front->rests))
-		arm(front, left_ns);
+		witness_arm(front, left_ns);
 }
 
 int64_t front_witness_turn(struct front_witness *front, bool rests) {
@@ -167,7 +167,7 @@ int64_t front_witness_turn(struct front_witness *front, bool rests) {
 	front->rests = rests && !front->urgent && !front->shown &&
 	    !witness_has_sessions(front->witness);
 	front->turn_ns = front->rests ? most_ns : TURN_LEAST_NS;
-	turn(front, generation);
+	witness_turn(front, generation);
 	engine_unpin(front->engine, generation);
 	return front->turn_ns;
 }
@@ -178,7 +178,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context) {
 
 	(void)fd;
 	(void)what;
-	turn(front, generation);
+	witness_turn(front, generation);
 	engine_unpin(front->engine, generation);
 }
 
@@ -189,7 +189,7 @@ static void on_readable(evutil_socket_t fd, short what, void *context) {
 	(void)what;
 	kernel_table_read(front->table, fd);
 	pass_on_ends(front, generation);
-	turn(front, generation);
+	witness_turn(front, generation);
 	engine_unpin(front->engine, generation);
 }
 

@@ -11,13 +11,13 @@
 
 #define WORDS	_LINUX_CAPABILITY_U32S_3
 
-static int get(struct __user_cap_data_struct sets[WORDS]) {
+static int sets_get(struct __user_cap_data_struct sets[WORDS]) {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 
 	return (int)syscall(SYS_capget, &head, sets);
 }
 
-static int clear(void) {
+static int sets_clear(void) {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[WORDS] = { { .effective = 0 } };
 
@@ -27,7 +27,7 @@ static int clear(void) {
 static bool may_unbind(void) {
 	struct __user_cap_data_struct sets[WORDS];
 
-	return get(sets) == 0 && (sets[CAP_TO_INDEX(CAP_SETPCAP)].effective &
+	return sets_get(sets) == 0 && (sets[CAP_TO_INDEX(CAP_SETPCAP)].effective &
 	    CAP_TO_MASK(CAP_SETPCAP)) != 0;
 }
 
@@ -53,9 +53,9 @@ int capabilities_clear(bool unbound, struct diag *diag) {
 	/* a kernel before 4.3 has no ambient ones */
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL)
 		return diag_set(diag, errno, "cannot clear the ambient capabilities");
-	if (clear() != 0)
+	if (sets_clear() != 0)
 		return diag_set(diag, errno, "cannot clear the capabilities");
-	if (get(sets) != 0)
+	if (sets_get(sets) != 0)
 		return diag_set(diag, errno, "cannot read the capabilities");
 	if (!is_empty(sets))
 		return diag_set(diag, 0, "capabilities were not dropped");

@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-static void add(char *out, size_t size, const char *what) {
+static void difference_add(char *out, size_t size, const char *what) {
 	size_t length = strlen(out);
 
 	(void)text_append(out, size, length, "%s%s", length == 0 ? "" : ", ", what);
@@ -53,12 +53,12 @@ static unsigned long long number_of(const char *status, const char *name, int ba
 
 static void compare_status(const char *ours, const char *first, char *out, size_t size) {
 	if ((number_of(first, "CapBnd", 16) & ~number_of(ours, "CapBnd", 16)) != 0)
-		add(out, size, "fewer capabilities");
+		difference_add(out, size, "fewer capabilities");
 	if (number_of(ours, "NoNewPrivs", 10) > number_of(first, "NoNewPrivs", 10))
-		add(out, size, "no new privileges");
+		difference_add(out, size, "no new privileges");
 	if (number_of(ours, "Seccomp", 10) > number_of(first, "Seccomp", 10) ||
 	    number_of(ours, "Seccomp_filters", 10) > number_of(first, "Seccomp_filters", 10))
-		add(out, size, "fewer system calls");
+		difference_add(out, size, "fewer system calls");
 }
 
 static void compare_limits(char *out, size_t size) {
@@ -69,7 +69,7 @@ static void compare_limits(char *out, size_t size) {
 	    ours.rlim_cur < first.rlim_cur)
 	if (IS_LOWER(RLIMIT_AS) || IS_LOWER(RLIMIT_CPU) || IS_LOWER(RLIMIT_DATA) ||
 	    IS_LOWER(RLIMIT_FSIZE))
-		add(out, size, "lower resource limits");
+		difference_add(out, size, "lower resource limits");
 #undef IS_LOWER
 }
 
@@ -80,7 +80,7 @@ static void compare_profiles(char *out, size_t size) {
 
 	if (ours != NULL && strstr(ours, "(enforce)") != NULL &&
 	    (first == NULL || strcmp(ours, first) != 0))
-		add(out, size, "an AppArmor profile");
+		difference_add(out, size, "an AppArmor profile");
 	free(ours);
 	free(first);
 }
@@ -93,14 +93,14 @@ static void compare_files(char *out, size_t size) {
 		return;
 	/* with fewer capabilities it cannot be seen */
 	if (stat("/proc/1/ns/user", &first) != 0 ? out[0] == '\0' : ours.st_ino != first.st_ino)
-		add(out, size, "another user namespace");
+		difference_add(out, size, "another user namespace");
 	if (stat("/proc/self/ns/mnt", &ours) == 0 && stat("/proc/1/ns/mnt", &first) == 0 &&
 	    ours.st_ino == first.st_ino)
 		return;
 	our_mounts = read_all("/proc/self/mountinfo");
 	first_mounts = read_all("/proc/1/mountinfo");
 	if (our_mounts == NULL || first_mounts == NULL)
-		add(out, size, "files");
+		difference_add(out, size, "files");
 	else
 		confinement_compare_mounts(our_mounts, first_mounts, out, size);
 	free(our_mounts);
@@ -119,7 +119,7 @@ void confinement_find(char *out, size_t size) {
 	out[0] = '\0';
 	if (ours != NULL && is_a_service() && geteuid() == 0) {
 		if (first == NULL)
-			add(out, size, "other processes");
+			difference_add(out, size, "other processes");
 		else
 			compare_status(ours, first, out, size);
 		compare_limits(out, size);

@@ -39,7 +39,7 @@ static const char *next_line(const char *at) {
 }
 
 /* "36 35 98:0 /root /place rw,nosuid ..." */
-static bool parse(const char *line, struct mount *mount) {
+static bool mount_parse(const char *line, struct mount *mount) {
 	(void)next_word(&line);
 	(void)next_word(&line);
 	mount->device = next_word(&line);
@@ -82,12 +82,12 @@ static bool has(struct word options, const char *flag) {
 }
 
 /* The mount that has the path there: the deepest, and of these the last. */
-static bool find(const char *mounts, struct word path, struct mount *found) {
+static bool mount_find(const char *mounts, struct word path, struct mount *found) {
 	struct mount mount;
 	bool any = false;
 
 	for (const char *line = mounts; *line != '\0'; line = next_line(line)) {
-		if (!parse(line, &mount) || !is_below(path, mount.place) ||
+		if (!mount_parse(line, &mount) || !is_below(path, mount.place) ||
 		    (any && mount.place.length < found->place.length))
 			continue;
 		*found = mount;
@@ -128,7 +128,7 @@ static const char *fault_of(const struct mount *ours, const char *first_mounts) 
 		{ "nosuid", "nosuid" }, { "nodev", "nodev" } };
 	struct mount first;
 
-	if (!find(first_mounts, ours->place, &first) || !is_same_directory(ours, &first))
+	if (!mount_find(first_mounts, ours->place, &first) || !is_same_directory(ours, &first))
 		return "other";
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
 		if (has(ours->options, flags[i][0]) && !has(first.options, flags[i][0]))
@@ -145,8 +145,8 @@ void confinement_compare_mounts(const char *ours, const char *first, char *out, 
 		size_t length = strlen(out);
 
 		/* one below another at the same place is not seen */
-		if (!parse(line, &mount) || is_no_matter(mount.place) ||
-		    !find(ours, mount.place, &last) || last.device.text != mount.device.text)
+		if (!mount_parse(line, &mount) || is_no_matter(mount.place) ||
+		    !mount_find(ours, mount.place, &last) || last.device.text != mount.device.text)
 			continue;
 		fault = fault_of(&mount, first);
 		if (fault == NULL || named++ > NAMED_MOST)

@@ -89,7 +89,7 @@ struct sandbox_files {
 	uint64_t known;
 };
 
-static int allow(const struct sandbox_files *files, const char *path, uint64_t access,
+static int files_allow(const struct sandbox_files *files, const char *path, uint64_t access,
     struct diag *diag) {
 	struct beneath rule = { .allowed = access & files->known,
 		.parent = open(path, O_PATH | O_CLOEXEC) };
@@ -120,7 +120,7 @@ static int allow_directory(const struct sandbox_files *files, const char *path,
 		length--;
 	if (length == 0 || !text_copy(directory, sizeof(directory), path, length))
 		return 0;
-	return allow(files, directory, access, diag);
+	return files_allow(files, directory, access, diag);
 }
 
 /* Up to the first name with a wildcard.  What is not there (behind a link, or of a later
@@ -148,14 +148,14 @@ static int allow_sd_journal(const struct sandbox_files *files,
 	if (!generation_reads_sd_journal(generation))
 		return 0;
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
-		if (allow(files, usual[i], READING, diag) != 0)
+		if (files_allow(files, usual[i], READING, diag) != 0)
 			return -1;
 	for (uint32_t i = 0; i < generation->mta_count; i++) {
 		const char *log = generation_text(generation, generation->mtas[i].log);
 
 		if (sd_log_is(log) && sd_log_parse(log, &name, &why) &&
 		    name.directory[0] != '\0' &&
-		    allow(files, name.directory, READING, diag) != 0)
+		    files_allow(files, name.directory, READING, diag) != 0)
 			return -1;
 	}
 	return 0;
@@ -168,7 +168,7 @@ static int allow_journal(const struct sandbox_files *files,
 
 	if (*base == '\0' || (kind != ROLE_KEEPER && kind != ROLE_FEED && kind != ROLE_QUEUE))
 		return 0;
-	return allow(files, base, WRITING, diag);
+	return files_allow(files, base, WRITING, diag);
 }
 
 uint16_t sandbox_port(const struct generation *generation) {
@@ -207,7 +207,7 @@ static int allow_all(const struct sandbox_files *files, const struct generation 
 	const char *state = generation_text(generation, generation->state_path);
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-		if (allow(files, tables[i], READING, diag) != 0)
+		if (files_allow(files, tables[i], READING, diag) != 0)
 			return -1;
 	if (allow_directory(files, state, strlen(state),
 	    kind == ROLE_KEEPER ? WRITING : READING, diag) != 0)

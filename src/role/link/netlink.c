@@ -53,7 +53,7 @@ static int open_here(bool announcements, struct diag *diag) {
 	return fd;
 }
 
-static void complain(const char *name, const struct diag *diag) {
+static void netlink_complain(const char *name, const struct diag *diag) {
 	char quoted[256];
 
 	log_event(EVENT_WITNESS, "netns=%s text=\"%s\"",
@@ -122,13 +122,13 @@ bool netlink_open(const struct generation *generation,
 	if (fd >= 0)
 		context->netlink_fds[context->netlink_count++] = fd;
 	else
-		complain("own", &diag);
+		netlink_complain("own", &diag);
 	if (generation->netns_count == 0)
 		return true;
 	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (home < 0) {
 		diag_set(&diag, errno, "cannot open /proc/self/ns/net");
-		complain("own", &diag);
+		netlink_complain("own", &diag);
 		return true;
 	}
 	for (i = 0; i < generation->netns_count; i++) {
@@ -136,17 +136,17 @@ bool netlink_open(const struct generation *generation,
 
 		context->netns[i] = namespace_file(name);
 		if (open_namespace(name, &diag) != 0) {
-			complain(name, &diag);
+			netlink_complain(name, &diag);
 			continue;
 		}
 		fd = open_here(announcements, &diag);
 		if (fd >= 0)
 			context->netlink_fds[context->netlink_count++] = fd;
 		else
-			complain(name, &diag);
+			netlink_complain(name, &diag);
 		if (setns(home, CLONE_NEWNET) != 0) {
 			diag_set(&diag, errno, "cannot return to the own network namespace");
-			complain(name, &diag);
+			netlink_complain(name, &diag);
 			close(home);
 			return false;
 		}

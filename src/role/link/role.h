@@ -13,10 +13,10 @@
 
 #include "base/diag.h"
 #include "config/generation/generation.h"
+#include "front/control/control_access.h"
 #include "front/feed/feed.h"
 #include "segment/file/layout.h"
 
-struct control_access;
 struct cluster_secret;
 struct onlooker;
 struct queue_places;
@@ -26,7 +26,7 @@ struct role_socket {
 	int fd;			/* listening, non-blocking, close-on-exec */
 	uint8_t listener;	/* number in the generation */
 	uint8_t kind;		/* enum listener_kind */
-	const struct control_access *access;	/* control, queue: who may ask */
+	struct control_access access;	/* control, queue: who may ask */
 };
 
 /* What a name of witness.netns stands for; all zero: nothing. */

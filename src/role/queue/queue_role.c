@@ -37,7 +37,7 @@ static int queue_role_main(const struct role_context *context, struct engine *en
 			.watch = places->list[i].watch, .path = places->list[i].path };
 	for (unsigned i = 0; i < context->socket_count; i++) {
 		control_fds[i] = context->sockets[i].fd;
-		control_access[i] = context->sockets[i].access;
+		control_access[i] = &context->sockets[i].access;
 	}
 	window_log_listen(engine);
 	return queue_drive_run(engine, &setup, diag);

@@ -62,10 +62,10 @@ static void enlarge_heap(void) {
 #endif
 }
 
-static void compile(const struct compiler *compiler, const char *file,
+static void compiler_compile(const struct compiler *compiler, const char *file,
     const struct generation *running) __attribute__((noreturn));
 
-static void compile(const struct compiler *compiler, const char *file,
+static void compiler_compile(const struct compiler *compiler, const char *file,
     const struct generation *running) {
 	struct compiler_report report = { .needs_count = 0 };
 	struct generation *block;
@@ -106,7 +106,7 @@ int compiler_start(struct compiler *compiler, const char *file,
 	}
 	if (new.pid == 0) {
 		process_die_with(parent);
-		compile(&new, file, running);
+		compiler_compile(&new, file, running);
 	}
 	*compiler = new;
 	return 0;

@@ -19,7 +19,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "front/control/control_access.h"
 #include "role/link/row.h"
 
 #define TEXT_MAX	(2 * PATH_MAX)
@@ -77,24 +76,6 @@ static bool get_logs(FILE *in, struct role_context *context) {
 	return true;
 }
 
-static bool put_accesses(FILE *out, const struct role_context *context) {
-	for (unsigned i = 0; i < context->socket_count; i++)
-		if (!handover_put(out, context->sockets[i].access, sizeof(struct control_access)))
-			return false;
-	return true;
-}
-
-static bool get_accesses(FILE *in, struct role_context *context) {
-	for (unsigned i = 0; i < context->socket_count; i++) {
-		struct control_access *access = malloc(sizeof(*access));
-
-		context->sockets[i].access = access;
-		if (access == NULL || !handover_get(in, access, sizeof(*access)))
-			return false;
-	}
-	return true;
-}
-
 /* Without addresses of ours. */
 static bool put_handover(FILE *out, const struct handover *handover) {
 	static struct handover copy;	/* for a stack it is large */
@@ -105,8 +86,6 @@ static bool put_handover(FILE *out, const struct handover *handover) {
 	context->onlooker = NULL;
 	context->queue_places = NULL;
 	context->secret = NULL;
-	for (unsigned i = 0; i < context->socket_count; i++)
-		context->sockets[i].access = NULL;
 	for (unsigned i = 0; i < context->log_count; i++) {
 		context->logs[i].log = NULL;
 		for (unsigned f = 0; f < context->logs[i].count; f++)
@@ -119,7 +98,7 @@ static bool put_all(FILE *out, const struct handover *handover) {
 	const struct role_context *context = &handover->context;
 	const struct role_row *row = role_row_of(context->kind);
 
-	return put_handover(out, handover) && put_accesses(out, context) &&
+	return put_handover(out, handover) &&
 	    put_logs(out, context) &&
 	    (row == NULL || row->put == NULL || row->put(out, context));
 }
@@ -143,13 +122,13 @@ static bool get_all(FILE *in, struct handover *handover, struct diag *diag) {
 
 	diag_set(diag, 0, "it is incomplete");
 	if (!handover_get(in, handover, sizeof(*handover)) || !is_sound(context) ||
-	    !get_accesses(in, context) || !get_logs(in, context))
+	    !get_logs(in, context))
 		return false;
 	row = role_row_of(context->kind);
 	return row == NULL || row->get == NULL || row->get(in, context, diag);
 }
 
-static void keep(int fd) {
+static void fd_keep(int fd) {
 	if (fd >= 0)
 		(void)fcntl(fd, F_SETFD, 0);
 }
@@ -160,18 +139,18 @@ static void keep_descriptors(const struct handover *handover) {
 	const struct role_row *row = role_row_of(context->kind);
 
 	(void)syscall(SYS_close_range, (unsigned)STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-	keep(handover->result_fd);
+	fd_keep(handover->result_fd);
 	for (unsigned i = 0; i < ROLE_FDS; i++)
-		keep(context->fds[i]);
+		fd_keep(context->fds[i]);
 	for (unsigned i = 0; i < context->socket_count; i++)
-		keep(context->sockets[i].fd);
+		fd_keep(context->sockets[i].fd);
 	for (unsigned i = 0; i < context->netlink_count; i++)
-		keep(context->netlink_fds[i]);
+		fd_keep(context->netlink_fds[i]);
 	for (unsigned i = 0; i < context->log_count; i++)
 		for (unsigned f = 0; f < context->logs[i].count; f++)
-			keep(context->logs[i].list[f].fd);
+			fd_keep(context->logs[i].list[f].fd);
 	if (row != NULL && row->keep != NULL)
-		row->keep(context, keep);
+		row->keep(context, fd_keep);
 }
 
 int handover_send(const struct handover *handover, struct diag *diag) {
@@ -191,7 +170,7 @@ int handover_send(const struct handover *handover, struct diag *diag) {
 	if (fclose(out) != 0 || !done || lseek(fd, 0, SEEK_SET) != 0)
 		return diag_set(diag, errno, "cannot write to a memory file");
 	keep_descriptors(handover);
-	keep(fd);
+	fd_keep(fd);
 	return fd;
 }
 

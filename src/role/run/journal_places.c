@@ -106,7 +106,7 @@ static void give_files(int fd, const struct identity *identity) {
 		closedir(directory);
 }
 
-static int give(int fd, const struct identity *identity, struct diag *diag) {
+static int place_give(int fd, const struct identity *identity, struct diag *diag) {
 	struct stat status;
 
 	if (fstat(fd, &status) != 0)
@@ -140,7 +140,7 @@ int journal_place_make(const char *base, const char *word, const struct identity
 	close(base_fd);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot open %s/%s", base, word);
-	result = give(fd, identity, diag);
+	result = place_give(fd, identity, diag);
 	close(fd);
 	return result;
 }
@@ -171,7 +171,7 @@ static bool is_well(const char *path, const struct identity *identity) {
 	    (!identity->drop || status.st_uid == identity->uid);
 }
 
-static void look(struct journal_places *places, const struct generation *generation,
+static void place_look(struct journal_places *places, const struct generation *generation,
     const struct identity *identity, enum journal_room room) {
 	const char *base = generation_text(generation, generation->journal.path);
 	const char *word = generation_journal_word(room);
@@ -214,7 +214,7 @@ void journal_places_turn(struct journal_places *places, const struct generation 
 		return;
 	well = look_at_base(places, generation_text(generation, generation->journal.path));
 	for (enum journal_room room = 0; well && room < JOURNAL_ROOMS; room++)
-		look(places, generation, identity, room);
+		place_look(places, generation, identity, room);
 	if (!places->looked)
 		warn_of_tmpfs(generation);
 	places->looked = true;

@@ -128,7 +128,7 @@ static void *turn_windows(void *argument) {
 }
 
 /* Somebody changes something: all look for it. */
-static void stir(struct keeper *keeper) {
+static void keeper_stir(struct keeper *keeper) {
 	const uint64_t one = 1;
 
 	rest_stir(&keeper->rest, clock_now_ns());
@@ -142,7 +142,7 @@ static void *await_stirs(void *argument) {
 
 	for (;;) {
 		segment_await_stir(segment_header(keeper->context->segment));
-		stir(keeper);
+		keeper_stir(keeper);
 		(void)nanosleep(&deaf, NULL);
 	}
 	return NULL;
@@ -182,7 +182,7 @@ static void do_duties(struct keeper *keeper, int64_t now_ns) {
 }
 
 /* Others take note when nobody can ask the kernel: more often than each second. */
-static void beat(struct keeper *keeper, int64_t next_ns) {
+static void keeper_beat(struct keeper *keeper, int64_t next_ns) {
 	engine_keeper_heartbeat(keeper->engine, clock_now_ns(), longer(BEAT_NS, next_ns));
 	watch_gate(keeper, clock_now_ns());
 	do_duties(keeper, clock_now_ns());
@@ -230,14 +230,14 @@ static bool is_due(int64_t *done_ns, int64_t every_ns, int64_t now_ns) {
 }
 
 /* All that time brings.  While nobody stirs, turns are far apart. */
-static void turn(struct keeper *keeper) {
+static void keeper_turn(struct keeper *keeper) {
 	const struct segment_header *header = segment_header(keeper->context->segment);
 	int64_t now_ns = clock_now_ns(), next_ns, duties_ns;
 	struct timeval next;
 
 	/* the word may have been changed by one that died then, or by whoever likes to */
 	if (!rest_is_lively(&keeper->rest, now_ns) && !segment_is_at_rest(header))
-		stir(keeper);
+		keeper_stir(keeper);
 	duties_ns = keeper_duties_turn(keeper->duties, now_ns);
 	next_ns = front_witness_turn(keeper->witness, !rest_is_lively(&keeper->rest, now_ns));
 	if (duties_ns < next_ns)
@@ -245,7 +245,7 @@ static void turn(struct keeper *keeper) {
 	if (rest_is_lively(&keeper->rest, now_ns))
 		next_ns = TURN_NS;
 	if (next_ns > TURN_NS || is_due(&keeper->beat_ns, BEAT_NS, now_ns))
-		beat(keeper, next_ns);
+		keeper_beat(keeper, next_ns);
 	if (is_due(&keeper->second_ns, NS_PER_SECOND, now_ns))
 		once_a_second(keeper);
 	next = (struct timeval){ .tv_sec = (time_t)(next_ns / NS_PER_SECOND),
@@ -256,7 +256,7 @@ static void turn(struct keeper *keeper) {
 static void on_turn(evutil_socket_t fd, short what, void *argument) {
 	(void)fd;
 	(void)what;
-	turn(argument);
+	keeper_turn(argument);
 }
 
 static void on_stirred(evutil_socket_t fd, short what, void *argument) {
@@ -264,7 +264,7 @@ static void on_stirred(evutil_socket_t fd, short what, void *argument) {
 
 	(void)what;
 	(void)!read(fd, &times, sizeof(times));
-	turn(argument);
+	keeper_turn(argument);
 }
 
 /* What it has published is in force, here too. */
@@ -275,7 +275,7 @@ static void on_nudge(evutil_socket_t fd, short what, void *argument) {
 	if (!nudge_take(fd))
 		(void)event_del(keeper->nudged);
 	keeper->beat_ns = 0;
-	turn(keeper);
+	keeper_turn(keeper);
 }
 
 static int open_turns(struct keeper *keeper, struct diag *diag) {
@@ -343,13 +343,13 @@ static int open_all(struct keeper *keeper, struct diag *diag) {
 	keeper_duties_serve(keeper->duties, keeper->control);
 	for (unsigned i = 0; i < context->socket_count; i++) {
 		if (control_listen(keeper->control, context->sockets[i].fd,
-			context->sockets[i].access, diag) != 0)
+			&context->sockets[i].access, diag) != 0)
 			return -1;
 	}
 	if (front_hints_open(&keeper->hints, keeper->engine, context->fds[ROLE_FD_MTA],
 		context->hints_group, &keeper->rest, diag) != 0)
 		return -1;
-	turn(keeper);
+	keeper_turn(keeper);
 	return start_threads(keeper, diag);
 }
 

@@ -53,7 +53,7 @@ static uint64_t published(const struct segment *segment) {
 	return atomic_load(&segment_header(segment)->generation);
 }
 
-static int publish(struct segment *segment, int generation_fd, uint64_t number,
+static int generation_publish(struct segment *segment, int generation_fd, uint64_t number,
     struct diag *diag) {
 	struct generation *generation = generation_memory_map(generation_fd, diag);
 	int result;
@@ -72,7 +72,7 @@ static void carry_out_publish(struct keeper_duties *duties, const struct keeper_
 		.number = order->number };
 	struct diag diag;
 
-	if (publish(duties->segment, generation_fd, order->number, &diag) != 0) {
+	if (generation_publish(duties->segment, generation_fd, order->number, &diag) != 0) {
 		report.kind = KEEPER_REPORT_REFUSED;
 		log_sentence(report.text, sizeof(report.text), diag.text);
 	} else {

@@ -34,7 +34,7 @@ static bool is_dumped(const struct own_look *look, uint16_t port, int64_t now_ns
 }
 
 /* Of this port too. */
-static bool dump(struct own_look *look, uint16_t port) {
+static bool own_look_dump(struct own_look *look, uint16_t port) {
 	struct inet_diag_ports asked = { .local = look->ports,
 		.remote = look->ports };
 	int64_t began_ns = clock_now_ns(), spent_ns;
@@ -66,7 +66,7 @@ static enum lookup_result look_up(void *context, const struct connection *which,
 	/* without a port the whole table is walked anyway */
 	if (which->server_port != 0 &&
 	    !is_dumped(look, which->server_port, clock_now_ns()) &&
-	    !dump(look, which->server_port))
+	    !own_look_dump(look, which->server_port))
 		return LOOKUP_UNKNOWN;
 	return kernel_table_lookup(look->table, which, found);
 }

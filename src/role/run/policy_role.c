@@ -9,7 +9,7 @@
 #include "role/run/own_look.h"
 #include "role/link/role.h"
 
-static int serve(struct policy_front *policy, struct socketmap_front *socketmap,
+static int socket_serve(struct policy_front *policy, struct socketmap_front *socketmap,
     const struct role_socket *socket, struct diag *diag) {
 	if (socket->kind == LISTENER_SOCKETMAP)
 		return socketmap_front_listen(socketmap, socket->fd, socket->listener, diag);
@@ -27,7 +27,7 @@ int policy_role_main(const struct role_context *context, struct engine *engine,
 	    socketmap_front_open(&socketmap, engine, policy_front_base(policy), diag) != 0)
 		return -1;
 	for (unsigned i = 0; i < context->socket_count; i++)
-		if (serve(policy, socketmap, &context->sockets[i], diag) != 0)
+		if (socket_serve(policy, socketmap, &context->sockets[i], diag) != 0)
 			return -1;
 	engine_wait_confirmed(engine);
 	policy_front_run(policy);

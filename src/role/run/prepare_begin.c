@@ -26,7 +26,7 @@
 #include "segment/file/segment.h"
 #include "segment/file/text_file.h"
 
-static int failed(const struct handover *handover, int code, const struct diag *diag) {
+static int prepare_failed(const struct handover *handover, int code, const struct diag *diag) {
 	char text[sizeof(diag->text)];
 
 	log_event(EVENT_SYSTEM, "text=\"cannot start: %s\"",
@@ -73,7 +73,7 @@ static int prepare_segment(const struct handover *handover, struct generation *g
 		if (diag.error == EACCES)
 			diag_set(&diag, 0, "the workers, which run as uid %u, cannot access or "
 			    "write to the directory of %s", geteuid(), handover->state_path);
-		return failed(handover, EX_CANTCREAT, &diag);
+		return prepare_failed(handover, EX_CANTCREAT, &diag);
 	}
 	log_segment(&report, handover->state_path);
 	if (generation_text(generation, generation->journal.path)[0] == '\0' &&
@@ -81,7 +81,7 @@ static int prepare_segment(const struct handover *handover, struct generation *g
 		segment_has_learned(segment, true);
 	generation->number = handover->context.generation_number;
 	if (segment_publish(segment, generation, &diag) != 0)
-		return failed(handover, EX_CANTCREAT, &diag);
+		return prepare_failed(handover, EX_CANTCREAT, &diag);
 	*result_segment = segment;
 	result.generation = generation->number;
 	return write(handover->result_fd, &result, sizeof(result)) ==
@@ -114,11 +114,11 @@ int prepare_begin(const struct handover *handover) {
 
 	generation = generation_memory_map(handover->context.fds[ROLE_FD_GENERATION], &diag);
 	if (generation == NULL)
-		return failed(handover, EX_OSERR, &diag);
+		return prepare_failed(handover, EX_OSERR, &diag);
 	tzset();
 	if (sandbox_enter(generation, ROLE_KEEPER, handover->context.fds[ROLE_FD_LIFELINE], &what,
 		&diag) != 0)
-		return failed(handover, EX_NOPERM, &diag);
+		return prepare_failed(handover, EX_NOPERM, &diag);
 	code = prepare_segment(handover, generation, &segment);
 	return code == EX_OK && segment_is_unlearned(segment) ? restore_journal(segment) : code;
 }

@@ -34,7 +34,7 @@ void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters) {
 	(void)!getrandom(&alerts->key, sizeof(alerts->key), 0);
 }
 
-static void count(const struct alerts *alerts, enum counter counter) {
+static void alert_count(const struct alerts *alerts, enum counter counter) {
 	atomic_fetch_add(&alerts->counters[counter], 1);
 }
 
@@ -61,7 +61,7 @@ bool alerts_due(const struct alerts *alerts, const struct generation *generation
 }
 
 /* In its old place, or that of the one that was told longest ago. */
-static void remember(struct alerts *alerts, const struct alert *alert, int64_t now_ns) {
+static void alert_remember(struct alerts *alerts, const struct alert *alert, int64_t now_ns) {
 	uint64_t hash = hash_of(alerts, alert->subject);
 	unsigned oldest = 0;
 
@@ -77,7 +77,7 @@ static void remember(struct alerts *alerts, const struct alert *alert, int64_t n
 		.told_ns = now_ns };
 }
 
-static void tell(struct alerts *alerts, const struct generation *generation,
+static void alert_tell(struct alerts *alerts, const struct generation *generation,
     const struct alert *alert, int64_t *tat_ns, unsigned most, int64_t now_ns) {
 	const struct generation_alert *setting = &generation->alert;
 
@@ -86,18 +86,18 @@ static void tell(struct alerts *alerts, const struct generation *generation,
 	if (alerts->count >= most ||
 	    !alerts_due(alerts, generation, alert->kind, alert->subject, now_ns) ||
 	    !rate_allows(&setting->rate, *tat_ns, now_ns)) {
-		count(alerts, COUNTER_ALERTS_LEFT_OUT);
+		alert_count(alerts, COUNTER_ALERTS_LEFT_OUT);
 		alerts->left_out++;
 		return;
 	}
 	*tat_ns = rate_after(&setting->rate, *tat_ns, now_ns);
-	remember(alerts, alert, now_ns);
+	alert_remember(alerts, alert, now_ns);
 	alerts->waiting[(alerts->first + alerts->count++) % RING] = *alert;
 }
 
 void alerts_tell(struct alerts *alerts, const struct generation *generation,
     const struct alert *alert, int64_t now_ns) {
-	tell(alerts, generation, alert, &alerts->rate_tat_ns, ALERTS_WAITING_MAX, now_ns);
+	alert_tell(alerts, generation, alert, &alerts->rate_tat_ns, ALERTS_WAITING_MAX, now_ns);
 }
 
 void alerts_tell_death(struct supervisor *supervisor, const struct child *child, int status,
@@ -114,7 +114,7 @@ void alerts_tell_death(struct supervisor *supervisor, const struct child *child,
 		    WIFSIGNALED(status) ? "signal" : "exit code",
 		    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 		    (now_ns - child->started_ns) / NS_PER_SECOND);
-	tell(&supervisor->alerts, supervisor->generation, &alert, &supervisor->alerts.own_tat_ns,
+	alert_tell(&supervisor->alerts, supervisor->generation, &alert, &supervisor->alerts.own_tat_ns,
 	    RING, now_ns);
 }
 
@@ -148,7 +148,7 @@ static void alert_ended(void *owner, struct subprocess *child, const struct subp
 
 	if (end->status == 0)
 		return;
-	count(owner, COUNTER_ALERT_FAILURES);
+	alert_count(owner, COUNTER_ALERT_FAILURES);
 	log_event(EVENT_ALERT_COMMAND, "kind=%s %s", generation_alert_word(run->kind),
 	    subprocess_end_text(end, text));
 }
@@ -199,11 +199,11 @@ static void alert_start(struct supervisor *supervisor, struct alert_run *place, 
 	const struct alert *alert = &alerts->waiting[alerts->first];
 
 	if (alert_run(place, supervisor, alert, now_ns) != 0) {
-		count(alerts, COUNTER_ALERT_FAILURES);
+		alert_count(alerts, COUNTER_ALERT_FAILURES);
 		log_event(EVENT_ALERT_COMMAND, "kind=%s text=\"cannot start: %s\"",
 		    generation_alert_word(alert->kind), strerror(errno));
 	} else {
-		count(alerts, COUNTER_ALERTS_TOLD);
+		alert_count(alerts, COUNTER_ALERTS_TOLD);
 		alerts->left_out = 0;
 	}
 	alerts->first = (alerts->first + 1) % RING;

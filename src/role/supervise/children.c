@@ -263,7 +263,7 @@ static bool is_of_damage(const struct child *child, int status, int64_t now_ns) 
 	    WTERMSIG(status) == SIGBUS;
 }
 
-static void bury(struct supervisor *supervisor, struct child *child, int status,
+static void child_bury(struct supervisor *supervisor, struct child *child, int status,
     int64_t now_ns) {
 	int64_t life_ns = now_ns - child->started_ns;
 	const char *call;
@@ -306,7 +306,7 @@ void children_reap(struct supervisor *supervisor, int64_t now_ns) {
 			continue;
 		for (i = 0; i < supervisor->child_count; i++)
 			if (supervisor->children[i].pid == pid)
-				bury(supervisor, &supervisor->children[i],
+				child_bury(supervisor, &supervisor->children[i],
 				    status, now_ns);
 	}
 }

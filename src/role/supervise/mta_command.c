@@ -116,7 +116,7 @@ static int allow_list(struct mta_commands *commands, unsigned mta, int64_t now_n
 }
 
 /* 0, or MTA_NOT_RUN, MTA_TOO_SOON.  What is allowed counts as run. */
-static int allow(struct mta_commands *commands, const struct generation *generation,
+static int order_allow(struct mta_commands *commands, const struct generation *generation,
     const struct mta_command *command, int64_t now_ns) {
 	const struct rate_limit *rate = &generation->requeue_rate;
 	const struct mta_order *order = &command->order;
@@ -218,11 +218,11 @@ static int mta_run_list(struct supervisor *supervisor, struct mta_command *comma
 	return result;
 }
 
-static void obey(struct supervisor *supervisor, struct mta_command *command,
+static void order_obey(struct supervisor *supervisor, struct mta_command *command,
     int64_t now_ns) {
 	struct mta_commands *commands = &supervisor->mta;
 	const struct generation *generation = supervisor->generation;
-	int code = allow(commands, generation, command, now_ns);
+	int code = order_allow(commands, generation, command, now_ns);
 
 	if (code == 0 && (command->order.verb == MTA_LIST ?
 	    mta_run_list(supervisor, command, now_ns) :
@@ -239,7 +239,7 @@ static void obey(struct supervisor *supervisor, struct mta_command *command,
 }
 
 /* False: there is none, or no room. */
-static bool serve(struct supervisor *supervisor, enum mta_asker asker,
+static bool asker_serve(struct supervisor *supervisor, enum mta_asker asker,
     int64_t now_ns) {
 	struct mta_commands *commands = &supervisor->mta;
 	int place = free_place(commands, asker);
@@ -266,7 +266,7 @@ static bool serve(struct supervisor *supervisor, enum mta_asker asker,
 		mta_commands_unlink(commands, asker);
 		return false;
 	}
-	obey(supervisor, command, now_ns);
+	order_obey(supervisor, command, now_ns);
 	return true;
 }
 
@@ -276,7 +276,7 @@ void mta_commands_turn(struct supervisor *supervisor, int64_t now_ns) {
 		bool any = false;
 
 		for (unsigned asker = 0; asker < MTA_ASKER_COUNT; asker++)
-			any |= serve(supervisor, (enum mta_asker)asker, now_ns);
+			any |= asker_serve(supervisor, (enum mta_asker)asker, now_ns);
 		if (!any)
 			break;
 	}

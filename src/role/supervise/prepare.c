@@ -92,7 +92,7 @@ static void wait_for(struct preparation *work, pid_t child) {
 }
 
 /* False: no process could be made. */
-static bool run(struct supervisor *supervisor, bool damaged, bool without_text,
+static bool preparation_run(struct supervisor *supervisor, bool damaged, bool without_text,
     struct preparation *work) {
 	struct diag diag;
 	pid_t child;
@@ -150,7 +150,7 @@ static int make_segment(struct supervisor *supervisor, bool damaged) {
 		if (supervisor->last_number != 0)
 			supervisor->last_number++;
 		/* it may be one of them that it dies of */
-		if (!run(supervisor, damaged, i == TRIES - 1, &work))
+		if (!preparation_run(supervisor, damaged, i == TRIES - 1, &work))
 			return EX_OSERR;
 		if (take_result(supervisor, &work)) {
 			tell_unread(&work);

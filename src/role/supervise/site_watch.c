@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "role/supervise/supervisor.h"
 
-static void tell(const struct generation *generation, const struct generation_mta *mta) {
+static void site_tell(const struct generation *generation, const struct generation_mta *mta) {
 	const char *name = generation_text(generation, mta->name), *path;
 	char quoted[256];
 	uint64_t stamp;
@@ -32,7 +32,7 @@ static void tell(const struct generation *generation, const struct generation_mt
 	    generation_site_reader(mta));
 }
 
-static void publish(struct supervisor *supervisor, const uint32_t *changed) {
+static void site_publish(struct supervisor *supervisor, const uint32_t *changed) {
 	const struct generation *before = supervisor->generation;
 	struct generation *copy = malloc((size_t)before->bytes);
 
@@ -49,7 +49,7 @@ void site_watch_published(const struct generation *before, const struct generati
 	for (uint32_t i = 0; i < now->mta_count; i++)
 		if (now->mtas[i].transport == 0 &&
 		    (before->mtas[i].site_changed != 0) != (now->mtas[i].site_changed != 0))
-			tell(now, &now->mtas[i]);
+			site_tell(now, &now->mtas[i]);
 }
 
 void site_watch_turn(struct supervisor *supervisor) {
@@ -62,5 +62,5 @@ void site_watch_turn(struct supervisor *supervisor) {
 		differs |= (changed[i] != 0) != (generation->mtas[i].site_changed != 0);
 	}
 	if (differs && !reload_is_busy(&supervisor->reload))
-		publish(supervisor, changed);
+		site_publish(supervisor, changed);
 }

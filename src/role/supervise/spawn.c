@@ -87,7 +87,7 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
 			continue;
 		context->sockets[context->socket_count++] = (struct role_socket){
 			.fd = fd, .listener = (uint8_t)i, .kind = kind,
-			.access = &supervisor->sockets.list[i].access };
+			.access = supervisor->sockets.list[i].access };
 	}
 }
 
@@ -108,10 +108,10 @@ static void open_for_role(const struct supervisor *supervisor, struct role_conte
 		give_up("cannot pass the state on", &diag, EX_OSERR);
 }
 
-static void execute(const struct supervisor *supervisor, const struct handover *handover)
+static void role_execute(const struct supervisor *supervisor, const struct handover *handover)
     __attribute__((noreturn));
 
-static void execute(const struct supervisor *supervisor, const struct handover *handover) {
+static void role_execute(const struct supervisor *supervisor, const struct handover *handover) {
 	struct diag diag;
 	char word[64], number[16];
 	char *arguments[] = { (char *)(uintptr_t)"posternd", word, number, NULL };
@@ -199,7 +199,7 @@ static void end_process(const struct supervisor *supervisor,
 	if (privileges_join(&supervisor->identity,
 		handover->context.kind == ROLE_KEEPER ? more : reading, &diag) != 0)
 		give_up("cannot drop privileges", &diag, EX_NOPERM);
-	execute(supervisor, handover);
+	role_execute(supervisor, handover);
 }
 
 static void plan_places(const struct supervisor *supervisor, struct role_context *context) {

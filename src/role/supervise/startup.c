@@ -29,7 +29,7 @@
 #include "segment/onlooker.h"
 #include "segment/file/segment.h"
 
-static int failed(const struct supervisor *supervisor, int code,
+static int startup_failed(const struct supervisor *supervisor, int code,
     const struct diag *diag) {
 	char text[sizeof(diag->text)];
 
@@ -47,11 +47,11 @@ static void open_log(struct supervisor *supervisor) {
 	log_open(supervisor->log_target, "posternd", generation_log_facility(supervisor->generation));
 }
 
-static int find_identity(struct supervisor *supervisor) {
-	struct diag diag;
+/* --- steps: 0, or an exit code with *diag ------------------------------------------- */
 
-	if (identity_find(&supervisor->identity, supervisor->generation, &diag) != 0)
-		return failed(supervisor, EX_NOUSER, &diag);
+static int find_identity(struct supervisor *supervisor, struct diag *diag) {
+	if (identity_find(&supervisor->identity, supervisor->generation, diag) != 0)
+		return EX_NOUSER;
 	if (!supervisor->identity.drop)
 		log_event(EVENT_CONFIG_NOTE,
 		    "text=\"not started as root: the workers run as uid %u, setting user is "
@@ -67,37 +67,32 @@ static int find_identity(struct supervisor *supervisor) {
 	return 0;
 }
 
-static int make_directory(const struct supervisor *supervisor) {
-	struct diag diag;
-
-	return state_directory_make(supervisor->generation, &supervisor->identity, &diag) == 0 ? 0 :
-	    failed(supervisor, EX_CANTCREAT, &diag);
+static int make_directory(struct supervisor *supervisor, struct diag *diag) {
+	return state_directory_make(supervisor->generation, &supervisor->identity, diag) == 0 ? 0 :
+	    EX_CANTCREAT;
 }
 
-static int lock_state(struct supervisor *supervisor) {
+static int lock_state(struct supervisor *supervisor, struct diag *diag) {
 	const char *path = generation_text(supervisor->generation,
 	    supervisor->generation->state_path);
-	struct diag diag;
 
 	if (sockets_reader_group(supervisor->generation, &supervisor->identity,
-		&supervisor->readers, &diag) != 0)
-		return failed(supervisor, EX_NOUSER, &diag);
-	if (segment_lock(path, &supervisor->lock_fd, &diag) != 0)
-		return failed(supervisor, diag.error == 0 ? EX_TEMPFAIL :
-			EX_CANTCREAT, &diag);
-	supervisor->onlooker_fd = onlooker_make(&diag);
-	return supervisor->onlooker_fd >= 0 ? 0 : failed(supervisor, EX_OSERR, &diag);
+		&supervisor->readers, diag) != 0)
+		return EX_NOUSER;
+	if (segment_lock(path, &supervisor->lock_fd, diag) != 0)
+		return diag->error == 0 ? EX_TEMPFAIL : EX_CANTCREAT;
+	supervisor->onlooker_fd = onlooker_make(diag);
+	return supervisor->onlooker_fd >= 0 ? 0 : EX_OSERR;
 }
 
 /* What is missing here is told once, as each role would say the same. */
-static int prepare_sandbox(struct supervisor *supervisor) {
+static int prepare_sandbox(struct supervisor *supervisor, struct diag *diag) {
 	uint8_t wanted = supervisor->generation->sandbox;
 	const char *lacks = sandbox_lacks_calls();
-	struct diag diag;
 
 	if (wanted == SANDBOX_REQUIRED && lacks != NULL) {
-		diag_set(&diag, 0, "sandbox is required, but %s", lacks);
-		return failed(supervisor, EX_UNAVAILABLE, &diag);
+		diag_set(diag, 0, "sandbox is required, but %s", lacks);
+		return EX_UNAVAILABLE;
 	}
 	if (wanted != SANDBOX_OFF && lacks != NULL)
 		log_event(EVENT_CONFIG_NOTE,
@@ -109,14 +104,15 @@ static int prepare_sandbox(struct supervisor *supervisor) {
 }
 
 /* A disk that is full or read-only is no reason not to start. */
-static void make_journal(struct supervisor *supervisor) {
+static int make_journal(struct supervisor *supervisor, struct diag *diag) {
+	(void)diag;
 	journal_places_turn(&supervisor->journal, supervisor->generation,
 	    &supervisor->identity, true, clock_now_ns());
+	return 0;
 }
 
-static int open_signals(struct supervisor *supervisor) {
+static int open_signals(struct supervisor *supervisor, struct diag *diag) {
 	static const int numbers[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
-	struct diag diag;
 	sigset_t set;
 	size_t i;
 
@@ -132,35 +128,36 @@ static int open_signals(struct supervisor *supervisor) {
 		    SFD_NONBLOCK | SFD_CLOEXEC);
 	if (supervisor->signal_fd >= 0)
 		return 0;
-	diag_set(&diag, errno, "cannot wait for signals");
-	return failed(supervisor, EX_OSERR, &diag);
+	diag_set(diag, errno, "cannot wait for signals");
+	return EX_OSERR;
 }
 
 /* An upgrade replaces the file while its roles still come and go: they stay of one program. */
-static int open_program(struct supervisor *supervisor) {
-	struct diag diag;
-
+static int open_program(struct supervisor *supervisor, struct diag *diag) {
 	supervisor->exe_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	if (supervisor->exe_fd >= 0)
 		return 0;
-	diag_set(&diag, errno, "cannot open /proc/self/exe (is /proc mounted?)");
-	return failed(supervisor, EX_OSERR, &diag);
+	diag_set(diag, errno, "cannot open /proc/self/exe (is /proc mounted?)");
+	return EX_OSERR;
 }
 
 /* From where roles and the keeper get it. */
-static int keep_generation(struct supervisor *supervisor) {
+static int keep_generation(struct supervisor *supervisor, struct diag *diag) {
 	struct generation *given = supervisor->generation;
-	struct diag diag;
 
-	supervisor->generation_fd = generation_memory_make(given, &diag);
+	supervisor->generation_fd = generation_memory_make(given, diag);
 	supervisor->generation = supervisor->generation_fd < 0 ? NULL :
-	    generation_memory_map(supervisor->generation_fd, &diag);
+	    generation_memory_map(supervisor->generation_fd, diag);
 	generation_memory_unmap(given);
-	return supervisor->generation != NULL ? 0 : failed(supervisor, EX_OSERR, &diag);
+	return supervisor->generation != NULL ? 0 : EX_OSERR;
 }
 
 int startup(struct supervisor *supervisor,
     const struct config_messages *messages) {
+	/* signals early: a stop that is asked for now must not be lost */
+	static int (*const steps[])(struct supervisor *, struct diag *) = { keep_generation,
+		open_signals, open_program, find_identity, make_directory, lock_state,
+		prepare_sandbox, make_journal };
 	struct diag diag;
 	int code;
 
@@ -170,23 +167,15 @@ int startup(struct supervisor *supervisor,
 	    sizeof(supervisor->generation->confined));
 	confinement_note(supervisor->generation);
 	umask(022);
-	if ((code = keep_generation(supervisor)) != 0)
-		return code;
-	/* signals first: a stop that is asked for now must not be lost */
-	if ((code = open_signals(supervisor)) != 0 ||
-	    (code = open_program(supervisor)) != 0 ||
-	    (code = find_identity(supervisor)) != 0 ||
-	    (code = make_directory(supervisor)) != 0 ||
-	    (code = lock_state(supervisor)) != 0 ||
-	    (code = prepare_sandbox(supervisor)) != 0)
-		return code;
-	make_journal(supervisor);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if ((code = steps[i](supervisor, &diag)) != 0)
+			return startup_failed(supervisor, code, &diag);
 	if ((code = prepare(supervisor, false)) != 0)
 		return code;
 	/* from here on clients wait for an answer */
 	if (sockets_open(&supervisor->sockets, supervisor->generation,
 		&supervisor->identity, &diag) != 0)
-		return failed(supervisor, EX_UNAVAILABLE, &diag);
+		return startup_failed(supervisor, EX_UNAVAILABLE, &diag);
 	children_plan(supervisor);
 	return 0;
 }

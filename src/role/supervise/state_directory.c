@@ -52,7 +52,7 @@ static bool has_socket(const struct generation *generation, const char *director
 	return false;
 }
 
-static void note(const char *directory, const char *text) {
+static void directory_note(const char *directory, const char *text) {
 	char quoted[PATH_MAX];
 
 	log_event(EVENT_CONFIG_NOTE, "setting=state.path directory=%s text=\"%s\"",
@@ -60,7 +60,7 @@ static void note(const char *directory, const char *text) {
 }
 
 static void note_of_roles(const char *directory) {
-	note(directory, "the directory belongs to the user of the workers: a compromised "
+	directory_note(directory, "the directory belongs to the user of the workers: a compromised "
 	    "worker could replace the sockets in it; move them to a directory of root");
 }
 
@@ -80,7 +80,7 @@ static int share_old(int fd, const char *directory, const struct identity *ident
 	    fchmod(fd, (status.st_mode & 07777) | S_ISVTX | S_IRWXG) != 0)
 		return diag_set(diag, errno, "cannot give the workers write permission in %s",
 		    directory);
-	note(directory, has_sockets ? "the directory belonged to root alone; the group of the "
+	directory_note(directory, has_sockets ? "the directory belonged to root alone; the group of the "
 	    "workers can now create files there, so Sendmail will refuse the sockets in it: "
 	    "use a separate directory for state.path" : "the directory belonged to root alone; the group of the "
 	    "workers can now create files there");

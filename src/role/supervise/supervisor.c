@@ -161,7 +161,7 @@ static void hear_keeper(struct supervisor *supervisor, int64_t now_ns) {
 		keeper_is_broken(supervisor, why);
 }
 
-static void announce(struct supervisor *supervisor, int64_t now_ns) {
+static void supervisor_announce(struct supervisor *supervisor, int64_t now_ns) {
 	if (supervisor->ready || (!children_ready(supervisor) &&
 	    now_ns - supervisor->began_ns < READY_LIMIT_NS))
 		return;
@@ -253,7 +253,7 @@ void supervisor_wait(struct supervisor *supervisor, struct pollfd *polled, nfds_
 		supervisor->present_ns = now_ns;
 }
 
-static void loop(struct supervisor *supervisor) {
+static void supervisor_loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
 	struct rhythm rhythm = { .watchdog_ns = now_ns,
 		.watchdog_every_ns = sd_notify_watchdog_ns() };
@@ -280,7 +280,7 @@ static void loop(struct supervisor *supervisor) {
 		alerts_turn(supervisor, now_ns);
 		mta_commands_turn(supervisor, now_ns);
 		row_links_turn(supervisor, now_ns);
-		announce(supervisor, now_ns);
+		supervisor_announce(supervisor, now_ns);
 		keeper_orders_poll(&supervisor->orders, now_ns, &polled[POLLED_ORDERS]);
 		row_links_poll(supervisor, polled + POLLED_ROWS);
 		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
@@ -312,7 +312,7 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	row_links_init(&supervisor);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
-		loop(&supervisor);
+		supervisor_loop(&supervisor);
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
 		subprocess_list_stop(&supervisor.programs);

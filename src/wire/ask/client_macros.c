@@ -44,7 +44,7 @@ bool client_macros_verified(const char *name, size_t length, const char *resolve
 bool client_fields_take(struct client_fields *fields, const struct map_field *field) {
 	const struct {
 		const char *name;
-		struct map_text *text;
+		struct span *text;
 	} known[] = {
 		{ "ca", &fields->client },
 		{ "cp", &fields->client_port },
@@ -54,7 +54,7 @@ bool client_fields_take(struct client_fields *fields, const struct map_field *fi
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (!map_text_is(field->name, known[i].name))
+		if (!span_is(field->name, known[i].name))
 			continue;
 		map_text_take_first(known[i].text, field->value);
 		return true;

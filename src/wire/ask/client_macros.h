@@ -18,7 +18,7 @@ bool client_macros_server(const char *text, size_t length, struct address *out);
 /* The fields ca, cp, da, ia and dp of a socketmap key: {client_addr}, {client_port},
  * {daemon_addr}, {if_addr} and {daemon_port}. */
 struct client_fields {
-	struct map_text client, client_port, daemon, interface, daemon_port;
+	struct span client, client_port, daemon, interface, daemon_port;
 };
 
 /* A client's session with the mail server; what is all zero is not known. */

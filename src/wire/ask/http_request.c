@@ -13,7 +13,8 @@
 
 #define METHOD_MAX 32
 
-static long fail(struct http_error *error, unsigned status, const char *reason, size_t offset) {
+static long request_fail(struct http_error *error, unsigned status, const char *reason,
+    size_t offset) {
 	*error = (struct http_error){ .status = status, .reason = reason, .offset = offset };
 	return -1;
 }
@@ -22,14 +23,6 @@ static long fail(struct http_error *error, unsigned status, const char *reason, 
 static bool is_token(char c) {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 	    (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
-}
-
-bool http_span_is(struct http_span span, const char *text) {
-	return span.length == strlen(text) && (span.length == 0 || memcmp(span.text, text, span.length) == 0);
-}
-
-static bool is_word(struct http_span span, const char *word) {
-	return span.length == strlen(word) && strncasecmp(span.text, word, span.length) == 0;
 }
 
 static size_t skip(const char *at, size_t length, char c) {
@@ -41,7 +34,7 @@ static size_t skip(const char *at, size_t length, char c) {
 }
 
 /* A host with or without ":port"; "[...]" stays in its brackets. */
-static bool take_host(struct http_span authority, struct http_span *host) {
+static bool take_host(struct span authority, struct span *host) {
 	size_t end = 0, port;
 
 	if (authority.length > 0 && authority.text[0] == '[') {
@@ -56,12 +49,12 @@ static bool take_host(struct http_span authority, struct http_span *host) {
 		if (port == end ? authority.text[port] != ':' :
 		    authority.text[port] < '0' || authority.text[port] > '9')
 			return false;
-	*host = (struct http_span){ authority.text, end };
+	*host = (struct span){ authority.text, end };
 	return true;
 }
 
 /* "/path?query", "*", or "http://host:port/path?query". */
-static bool take_target(struct http_span target, struct http_request *request) {
+static bool take_target(struct span target, struct http_request *request) {
 	static const char scheme[] = "http://";
 	size_t at;
 
@@ -71,18 +64,18 @@ static bool take_target(struct http_span target, struct http_request *request) {
 		target.length -= sizeof(scheme) - 1;
 		at = skip(target.text, target.length, '/');
 		if (at == 0 || at == target.length ||
-		    !take_host((struct http_span){ target.text, at }, &request->host))
+		    !take_host((struct span){ target.text, at }, &request->host))
 			return false;
 		request->has_host = true;
 		target.text += at;
 		target.length -= at;
-	} else if (target.text[0] != '/' && !http_span_is(target, "*")) {
+	} else if (target.text[0] != '/' && !span_is(target, "*")) {
 		return false;
 	}
-	request->path = (struct http_span){ target.text,
+	request->path = (struct span){ target.text,
 		skip(target.text, target.length, '?') };
 	if (request->path.length < target.length)
-		request->query = (struct http_span){ target.text + request->path.length + 1,
+		request->query = (struct span){ target.text + request->path.length + 1,
 			target.length - request->path.length - 1 };
 	return true;
 }
@@ -94,98 +87,83 @@ static long take_line(const char *data, size_t from, size_t length,
 
 	for (size_t i = 0; i < method; i++)
 		if (!is_token(line[i]))
-			return fail(error, 400, "invalid method", from + i);
+			return request_fail(error, 400, "invalid method", from + i);
 	if (method == 0 || method > METHOD_MAX || method == length)
-		return fail(error, 400, "not a request line", from);
-	request->method = http_span_is((struct http_span){ line, method }, "GET") ? HTTP_GET :
-	    http_span_is((struct http_span){ line, method }, "HEAD") ? HTTP_HEAD : HTTP_OTHER;
+		return request_fail(error, 400, "not a request line", from);
+	request->method = span_is((struct span){ line, method }, "GET") ? HTTP_GET :
+	    span_is((struct span){ line, method }, "HEAD") ? HTTP_HEAD : HTTP_OTHER;
 	target = skip(line + method + 1, length - method - 1, ' ');
 	version = line + method + 1 + target;
 	if (target == 0 || version == line + length)
-		return fail(error, 400, "not a request line", from + method);
+		return request_fail(error, 400, "not a request line", from + method);
 	for (size_t i = 0; i < target; i++)
 		if (line[method + 1 + i] <= ' ' || line[method + 1 + i] > '~')
-			return fail(error, 400, "invalid byte in the target",
+			return request_fail(error, 400, "invalid byte in the target",
 			    from + method + 1 + i);
 	version++;
 	if ((size_t)(line + length - version) != 8 || memcmp(version, "HTTP/", 5) != 0 ||
 	    version[5] < '0' || version[5] > '9' || version[6] != '.' || version[7] < '0' ||
 	    version[7] > '9')
-		return fail(error, 400, "not a request line", (size_t)(version - data));
+		return request_fail(error, 400, "not a request line", (size_t)(version - data));
 	if (version[5] != '1')
-		return fail(error, 505, "only HTTP/1 is supported", (size_t)(version - data));
+		return request_fail(error, 505, "only HTTP/1 is supported", (size_t)(version - data));
 	request->keep_alive = version[7] != '0';
 	if (request->method == HTTP_OTHER)
-		request->path = (struct http_span){ line + method + 1, target };
-	else if (!take_target((struct http_span){ line + method + 1, target }, request))
-		return fail(error, 400, "not a target", from + method + 1);
+		request->path = (struct span){ line + method + 1, target };
+	else if (!take_target((struct span){ line + method + 1, target }, request))
+		return request_fail(error, 400, "not a target", from + method + 1);
 	return 0;
 }
 
 /* Of a list "close, x". */
-static bool lists_word(struct http_span value, const char *word) {
-	while (value.length > 0) {
-		size_t length = skip(value.text, value.length, ','), end = length;
-		size_t begin = 0;
-
-		while (begin < end && (value.text[begin] == ' ' || value.text[begin] == '\t'))
-			begin++;
-		while (end > begin && (value.text[end - 1] == ' ' || value.text[end - 1] == '\t'))
-			end--;
-		if (is_word((struct http_span){ value.text + begin, end - begin }, word))
+static bool lists_word(struct span value, const char *word) {
+	while (value.length > 0)
+		if (span_is_nocase(span_trimmed(span_until(&value, ',')), word))
 			return true;
-		length += length < value.length;
-		value.text += length;
-		value.length -= length;
-	}
 	return false;
 }
 
 /* What the header lines say. */
 struct headers {
 	bool close, keep_alive, host;
-	struct http_span host_value;
+	struct span host_value;
 };
 
-static void take_header(struct http_span name, struct http_span value, struct headers *headers,
+static void take_header(struct span name, struct span value, struct headers *headers,
     struct http_request *request) {
-	if (is_word(name, "connection")) {
+	if (span_is_nocase(name, "connection")) {
 		headers->close |= lists_word(value, "close");
 		headers->keep_alive |= lists_word(value, "keep-alive");
-	} else if (is_word(name, "transfer-encoding")) {
+	} else if (span_is_nocase(name, "transfer-encoding")) {
 		request->has_body = true;
-	} else if (is_word(name, "content-length")) {
-		request->has_body |= !http_span_is(value, "0");
+	} else if (span_is_nocase(name, "content-length")) {
+		request->has_body |= !span_is(value, "0");
 	}
 }
 
 static long take_header_line(const char *data, size_t from, size_t length,
     struct headers *headers, struct http_request *request, struct http_error *error) {
 	const char *line = data + from;
-	size_t name = skip(line, length, ':'), begin = name + 1, end = length;
-	struct http_span value;
+	size_t name = skip(line, length, ':');
+	struct span value;
 
 	for (size_t i = 0; i < name; i++)
 		if (!is_token(line[i]))
-			return fail(error, 400, "invalid header name", from + i);
+			return request_fail(error, 400, "invalid header name", from + i);
 	if (name == 0 || name == length)
-		return fail(error, 400, "a line is not a header", from);
-	for (size_t i = begin; i < end; i++)
+		return request_fail(error, 400, "a line is not a header", from);
+	for (size_t i = name + 1; i < length; i++)
 		if ((unsigned char)line[i] < ' ' && line[i] != '\t')
-			return fail(error, 400, "a control character in a header", from + i);
-	while (begin < end && (line[begin] == ' ' || line[begin] == '\t'))
-		begin++;
-	while (end > begin && (line[end - 1] == ' ' || line[end - 1] == '\t'))
-		end--;
-	value = (struct http_span){ line + begin, end - begin };
-	if (is_word((struct http_span){ line, name }, "host")) {
+			return request_fail(error, 400, "a control character in a header", from + i);
+	value = span_trimmed((struct span){ line + name + 1, length - name - 1 });
+	if (span_is_nocase((struct span){ line, name }, "host")) {
 		if (headers->host)
-			return fail(error, 400, "a second Host", from);
+			return request_fail(error, 400, "a second Host", from);
 		headers->host = true;
 		if (!take_host(value, &headers->host_value))
-			return fail(error, 400, "invalid Host", from + begin);
+			return request_fail(error, 400, "invalid Host", (size_t)(value.text - data));
 	}
-	take_header((struct http_span){ line, name }, value, headers, request);
+	take_header((struct span){ line, name }, value, headers, request);
 	return 0;
 }
 
@@ -196,19 +174,19 @@ static long find_end(const char *data, size_t from, size_t length, struct http_e
 
 	for (size_t i = from; i < most; i++) {
 		if (data[i] == '\0')
-			return fail(error, 400, "a NUL", i);
+			return request_fail(error, 400, "a NUL", i);
 		if (data[i] == '\n' && (i == from || data[i - 1] != '\r'))
-			return fail(error, 400, "a line that does not end with CR LF", i);
+			return request_fail(error, 400, "a line that does not end with CR LF", i);
 		if (data[i] == '\r' && i + 1 < most && data[i + 1] != '\n')
-			return fail(error, 400, "a CR within a line", i);
+			return request_fail(error, 400, "a CR within a line", i);
 		if (data[i] == '\n' && i >= from + 3 && data[i - 2] == '\n')
 			return (long)(i + 1);
 	}
 	if (length < HTTP_REQUEST_MAX)
 		return 0;
 	return skip(data + from, most - from, '\n') == most - from ?
-	    fail(error, 414, "the request line is too long", 0) :
-	    fail(error, 431, "the request is too long", 0);
+	    request_fail(error, 414, "the request line is too long", 0) :
+	    request_fail(error, 431, "the request is too long", 0);
 }
 
 long http_request_parse(const char *data, size_t length, struct http_request *request,
@@ -231,12 +209,12 @@ long http_request_parse(const char *data, size_t length, struct http_request *re
 	for (at += line + 2; at + 2 < (size_t)end; at += line + 2) {
 		line = skip(data + at, (size_t)end - at, '\r');
 		if (++count > HTTP_HEADERS_MAX)
-			return fail(error, 431, "too many headers", at);
+			return request_fail(error, 431, "too many headers", at);
 		if (take_header_line(data, at, line, &headers, request, error) != 0)
 			return -1;
 	}
 	if (!headers.host && request->keep_alive)
-		return fail(error, 400, "no Host", 0);
+		return request_fail(error, 400, "no Host", 0);
 	if (!request->has_host) {
 		request->host = headers.host_value;
 		request->has_host = headers.host;
@@ -246,7 +224,7 @@ long http_request_parse(const char *data, size_t length, struct http_request *re
 	return end;
 }
 
-static bool decode(const char *text, size_t length, char *out, size_t size) {
+static bool query_decode(const char *text, size_t length, char *out, size_t size) {
 	size_t used = 0;
 
 	for (size_t i = 0; i < length; i++) {
@@ -264,22 +242,22 @@ static bool decode(const char *text, size_t length, char *out, size_t size) {
 	return true;
 }
 
-bool http_query_get(struct http_span query, const char *key, char *out, size_t size) {
+bool http_query_get(struct span query, const char *key, char *out, size_t size) {
 	size_t wanted = strlen(key);
 
-	for (size_t at = 0; at < query.length; ) {
-		const char *pair = query.text + at;
-		size_t length = skip(pair, query.length - at, '&');
+	while (query.length > 0) {
+		struct span pair = span_until(&query, '&');
 
-		if (length > wanted && pair[wanted] == '=' && memcmp(pair, key, wanted) == 0)
-			return decode(pair + wanted + 1, length - wanted - 1, out, size);
-		at += length + 1;
+		if (pair.length > wanted && pair.text[wanted] == '=' &&
+		    memcmp(pair.text, key, wanted) == 0)
+			return query_decode(pair.text + wanted + 1, pair.length - wanted - 1, out,
+			    size);
 	}
 	return false;
 }
 
 /* "127.1.2.3", of digits and points alone. */
-static bool is_loopback_v4(struct http_span host) {
+static bool is_loopback_v4(struct span host) {
 	unsigned part = 0, number = 0, digits = 0;
 
 	for (size_t i = 0; i <= host.length; i++) {
@@ -300,7 +278,7 @@ static bool is_loopback_v4(struct http_span host) {
 	return part == 4;
 }
 
-bool http_host_is_local(struct http_span host) {
-	return is_word(host, "localhost") || is_word(host, "localhost.") ||
-	    http_span_is(host, "[::1]") || is_loopback_v4(host);
+bool http_host_is_local(struct span host) {
+	return span_is_nocase(host, "localhost") || span_is_nocase(host, "localhost.") ||
+	    span_is(host, "[::1]") || is_loopback_v4(host);
 }

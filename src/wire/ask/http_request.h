@@ -12,22 +12,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "wire/ask/span.h"
+
 #define HTTP_REQUEST_MAX	8192	/* bytes up to the empty line, with it */
 #define HTTP_HEADERS_MAX	100
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_OTHER };
 
-/* The spans lie in the caller's data. */
-struct http_span {
-	const char *text;
-	size_t length;		/* 0: empty, or not sent */
-};
-
 struct http_request {
 	enum http_method method;
-	struct http_span path;	/* as sent, nothing decoded, up to a "?": begins with "/", or is "*" */
-	struct http_span query;	/* behind the "?", as sent */
-	struct http_span host;	/* without port; of the target where that names one, else Host */
+	struct span path;	/* as sent, nothing decoded, up to a "?": begins with "/", or is "*" */
+	struct span query;	/* behind the "?", as sent */
+	struct span host;	/* without port; of the target where that names one, else Host */
 	bool has_host;
 	bool keep_alive;	/* the client can send another request on this connection */
 	bool has_body;		/* one follows, or may */
@@ -44,15 +40,13 @@ struct http_error {
 long http_request_parse(const char *data, size_t length, struct http_request *request,
     struct http_error *error);
 
-/* Is the span this text? */
-bool http_span_is(struct http_span span, const char *text);
 
 /* The value of a key of a query ("find=a%20b&limit=10"), decoded; false: it is not there, is too
  * long for `out`, or has a NUL or a wrong escape.  The first one counts. */
-bool http_query_get(struct http_span query, const char *key, char *out, size_t size);
+bool http_query_get(struct span query, const char *key, char *out, size_t size);
 
 /* Does the host name this machine itself, as only somebody on it means it: localhost,
  * 127.0.0.0/8 or [::1]?  A name that an attacker's DNS leads here is none of them. */
-bool http_host_is_local(struct http_span host);
+bool http_host_is_local(struct span host);
 
 #endif

@@ -11,19 +11,19 @@
 #include <string.h>
 
 bool inbound_key_parse(const char *key, size_t length, struct inbound_key *out) {
-	struct map_text rest = { key, length }, resolve = { NULL, 0 }, name = { NULL, 0 };
+	struct span rest = { key, length }, resolve = { NULL, 0 }, name = { NULL, 0 };
 	struct client_fields fields = { 0 };
 	struct map_field field;
 
 	memset(out, 0, sizeof(*out));
-	if (!map_text_is(map_word_next(&rest), "connect"))
+	if (!span_is(map_word_next(&rest), "connect"))
 		return false;
 	while (map_field_next(&rest, &field)) {
-		if (map_text_is(field.name, "n")) {
+		if (span_is(field.name, "n")) {
 			map_text_take_first(&name, field.to_end);
 			break;
 		}
-		if (!client_fields_take(&fields, &field) && map_text_is(field.name, "cr"))
+		if (!client_fields_take(&fields, &field) && span_is(field.name, "cr"))
 			map_text_take_first(&resolve, field.value);
 	}
 	client_fields_read(&fields, &out->session);

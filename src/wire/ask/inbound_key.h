@@ -21,7 +21,7 @@
 
 struct inbound_key {
 	struct client_tuple session;
-	struct map_text name;		/* verified, or empty */
+	struct span name;		/* verified, or empty */
 };
 
 /* False: it does not begin with "connect". */

@@ -10,26 +10,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct map_text {
-	const char *text;	/* in the key; not ended by a NUL */
-	size_t length;		/* 0: empty, or not there */
-};
+#include "wire/ask/span.h"
 
 struct map_field {
-	struct map_text name, value;
-	struct map_text to_end;	/* value and all that stands behind it, to the end of the key */
+	struct span name, value;
+	struct span to_end;	/* value and all that stands behind it, to the end of the key */
 };
 
-/* Without the blanks around it. */
-struct map_text map_text_trimmed(const char *text, size_t length);
-bool map_text_is(struct map_text text, const char *word);
-
 /* Up to the next semicolon; *rest moves on behind it. */
-struct map_text map_word_next(struct map_text *rest);
+struct span map_word_next(struct span *rest);
 /* The next one that has a '='; false: there is none. */
-bool map_field_next(struct map_text *rest, struct map_field *out);
+bool map_field_next(struct span *rest, struct map_field *out);
 
 /* Of a field that stands twice the first counts. */
-void map_text_take_first(struct map_text *out, struct map_text value);
+void map_text_take_first(struct span *out, struct span value);
 
 #endif

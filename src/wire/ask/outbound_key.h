@@ -27,10 +27,10 @@ enum outbound_key_kind { OUTBOUND_KEY_COMPAT, OUTBOUND_KEY_TLSSRV, OUTBOUND_KEY_
 
 struct outbound_key {
 	enum outbound_key_kind kind;
-	struct map_text host;	/* of "a:b", which are tried in turn, the first */
-	struct map_text queue_id;
-	struct map_text server_name;
-	struct map_text recipient;	/* without < > around it */
+	struct span host;	/* of "a:b", which are tried in turn, the first */
+	struct span queue_id;
+	struct span server_name;
+	struct span recipient;	/* without < > around it */
 	struct address server;		/* all zero: none, or none that is an address */
 	struct client_tuple session;	/* client all zero: it came by none */
 };

@@ -99,7 +99,7 @@ static uint64_t number_of(const char *value, size_t length) {
 
 /* One attribute of the request that begins at `start`.  Most are none of ours, which their
  * length alone says of nearly all. */
-static void take(struct policy_request *r, const char *start, const char *name,
+static void attribute_take(struct policy_request *r, const char *start, const char *name,
     size_t name_length, const char *value, size_t length) {
 	switch (name_length) {
 	case LENGTH_OF("size"):
@@ -157,7 +157,7 @@ static void take(struct policy_request *r, const char *start, const char *name,
 	}
 }
 
-static long malformed(struct policy_error *error, const char *reason,
+static long request_malformed(struct policy_error *error, const char *reason,
     size_t offset) {
 	error->reason = reason;
 	error->offset = offset;
@@ -202,9 +202,9 @@ static long end_request(const struct policy_parser *parser, const char *data, si
 	size_t where;
 
 	if (has_nul(data, fresh, at, &where))
-		return malformed(error, "NUL character", where);
+		return request_malformed(error, "NUL character", where);
 	if (!parser->request.is_access_request)
-		return malformed(error, "no request=smtpd_access_policy", 0);
+		return request_malformed(error, "no request=smtpd_access_policy", 0);
 	return (long)at + 1;
 }
 
@@ -222,10 +222,10 @@ static long read_block(struct policy_parser *parser, const char *data, size_t fr
 		if (value <= line && equals != 0)
 			value = from + (size_t)__builtin_ctzll(equals) + 1;
 		if (end - line > POLICY_LINE_MAX)
-			return malformed(error, "line too long", line);
+			return request_malformed(error, "line too long", line);
 		if (value <= line + 1 || value > end)
-			return malformed(error, "line without name=value", line);
-		take(&parser->request, data, data + line, value - 1 - line, data + value,
+			return request_malformed(error, "line without name=value", line);
+		attribute_take(&parser->request, data, data + line, value - 1 - line, data + value,
 		    end - value);
 		line = end + 1;
 		equals &= ~(ends ^ (ends - 1));
@@ -254,17 +254,17 @@ long policy_parser_feed(struct policy_parser *parser, const char *data,
 			return used;
 	}
 	if (limit > fresh && has_nul(data, fresh, limit, &where))
-		return malformed(error, "NUL character", where);
+		return request_malformed(error, "NUL character", where);
 	if (limit - parser->line > POLICY_LINE_MAX)
-		return malformed(error, "line too long", parser->line);
+		return request_malformed(error, "line too long", parser->line);
 	if (limit == POLICY_REQUEST_MAX)
-		return malformed(error, "request too long", 0);
+		return request_malformed(error, "request too long", 0);
 	parser->seen = (uint32_t)limit;
 	return 0;
 }
 
 /* Adds what fits of `text`, tamed, to out[at], leaving two bytes of `size`. */
-static size_t add(char *out, size_t size, size_t at, const char *text) {
+static size_t reply_add(char *out, size_t size, size_t at, const char *text) {
 	size_t end = at + strnlen(text, size - 2 - at);
 
 	while (at < end) {
@@ -302,7 +302,7 @@ size_t policy_reply_write(char *out, size_t size, const char *action,
 
 	if (text != NULL && text[0] != '\0') {
 		out[length++] = ' ';
-		length = add(out, size, length, text);
+		length = reply_add(out, size, length, text);
 	}
 	return policy_reply_end(out, length);
 }

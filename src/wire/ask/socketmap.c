@@ -16,7 +16,7 @@
 
 #include "base/diag.h"
 
-static long malformed(struct socketmap_error *error, const char *reason, size_t offset) {
+static long map_malformed(struct socketmap_error *error, const char *reason, size_t offset) {
 	error->reason = reason;
 	error->offset = offset;
 	return -1;
@@ -29,17 +29,17 @@ static long parse_head(const char *data, size_t length, size_t *content,
 
 	for (at = 0; at < length && data[at] >= '0' && data[at] <= '9'; at++) {
 		if (at > 0 && value == 0)
-			return malformed(error, "the length has leading zeros", 0);
+			return map_malformed(error, "the length has leading zeros", 0);
 		value = value * 10 + (size_t)(data[at] - '0');
 		if (value > SOCKETMAP_REQUEST_MAX)
-			return malformed(error, "the request is too long", 0);
+			return map_malformed(error, "the request is too long", 0);
 	}
 	if (at == length)
 		return 0;
 	if (at == 0)
-		return malformed(error, "the request does not start with its length", 0);
+		return map_malformed(error, "the request does not start with its length", 0);
 	if (data[at] != ':')
-		return malformed(error, "no colon after the length", at);
+		return map_malformed(error, "no colon after the length", at);
 	*content = value;
 	return (long)at + 1;
 }
@@ -57,14 +57,14 @@ long socketmap_parse(const char *data, size_t length,
 	there = length - at < content ? length - at : content;
 	found = memchr(text, '\0', there);
 	if (found != NULL)
-		return malformed(error, "a NUL in the request", (size_t)(found - data));
+		return map_malformed(error, "a NUL in the request", (size_t)(found - data));
 	if (length - at <= content)
 		return 0;
 	if (text[content] != ',')
-		return malformed(error, "no comma where the request should end", at + content);
+		return map_malformed(error, "no comma where the request should end", at + content);
 	found = memchr(text, ' ', content);
 	if (found == NULL || found == text)
-		return malformed(error, "no map name followed by a blank", at);
+		return map_malformed(error, "no map name followed by a blank", at);
 	request->map = text;
 	request->map_length = (size_t)(found - text);
 	request->key = found + 1;

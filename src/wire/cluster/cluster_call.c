@@ -145,7 +145,8 @@ struct look {
 	const char *why;
 };
 
-static const struct redis_value *next(struct look *look, enum redis_kind kind, const char *why) {
+static const struct redis_value *value_next(struct look *look, enum redis_kind kind,
+    const char *why) {
 	if (look->why == NULL && look->at < look->count && look->values[look->at].kind == kind)
 		return &look->values[look->at++];
 	if (look->why == NULL)
@@ -154,7 +155,7 @@ static const struct redis_value *next(struct look *look, enum redis_kind kind, c
 }
 
 static uint64_t next_number(struct look *look, int64_t most, const char *why) {
-	const struct redis_value *value = next(look, REDIS_KIND_NUMBER, why);
+	const struct redis_value *value = value_next(look, REDIS_KIND_NUMBER, why);
 
 	if (value != NULL && value->number >= 0 && value->number <= most)
 		return (uint64_t)value->number;
@@ -170,7 +171,7 @@ static uint32_t next_small(struct look *look, uint32_t most, const char *why) {
 /* A word of a known alphabet; `out` has most + 1 bytes. */
 static void next_name(struct look *look, char *out, size_t most, const char *besides,
     const char *why) {
-	const struct redis_value *value = next(look, REDIS_KIND_TEXT, why);
+	const struct redis_value *value = value_next(look, REDIS_KIND_TEXT, why);
 
 	out[0] = '\0';
 	if (value != NULL && is_name(value->text, value->length, most, besides)) {
@@ -196,7 +197,7 @@ static void nonsense(struct cluster_answer *answer, const char *why) {
 }
 
 static bool read_status(struct look *look, struct cluster_answer *answer) {
-	const struct redis_value *word = next(look, REDIS_KIND_TEXT, "no status");
+	const struct redis_value *word = value_next(look, REDIS_KIND_TEXT, "no status");
 
 	/* REFUSED and NONSENSE are no words of the script. */
 	for (unsigned i = 0; word != NULL && i < CLUSTER_REFUSED; i++)
@@ -246,7 +247,7 @@ static void read_rest(struct look *look, struct cluster_answer *answer) {
 		break;
 	case CLUSTER_FOREIGN:
 	case CLUSTER_BAD:
-		value = next(look, REDIS_KIND_TEXT, "no text");
+		value = value_next(look, REDIS_KIND_TEXT, "no text");
 		if (value != NULL)
 			copy_shown(value, answer->text, sizeof(answer->text));
 		break;
@@ -366,15 +367,15 @@ void cluster_answer_read(struct cluster_link *link, const struct cluster_sent *s
 
 /* --- look --------------------------------------------------------------------------------- */
 
-static void enter(struct look *look, struct look *inner, const char *why) {
-	const struct redis_value *list = next(look, REDIS_KIND_LIST, why);
+static void list_enter(struct look *look, struct look *inner, const char *why) {
+	const struct redis_value *list = value_next(look, REDIS_KIND_LIST, why);
 
 	*inner = (struct look){ .values = list != NULL ? list->list : NULL,
 		.count = list != NULL ? list->count : 0, .why = look->why };
 }
 
 /* Up from the inner list: what was wrong there is wrong here, as are places left over. */
-static void leave(struct look *look, const struct look *inner) {
+static void list_leave(struct look *look, const struct look *inner) {
 	if (look->why == NULL)
 		look->why = inner->why != NULL ? inner->why :
 		    inner->at != inner->count ? "too long" : NULL;
@@ -383,19 +384,19 @@ static void leave(struct look *look, const struct look *inner) {
 static void read_node(struct look *list, struct cluster_look_node *node) {
 	struct look look;
 
-	enter(list, &look, "no node");
+	list_enter(list, &look, "no node");
 	next_name(&look, node->name, CLUSTER_NODE_MAX, "._-", "no node's name");
 	node->alive = next_number(&look, 1, "not alive, not dead") != 0;
 	node->event = next_number(&look, NUMBER_MAX, "no event");
 	node->nodes = next_small(&look, CLUSTER_NODES_MAX, "no nodes");
-	leave(list, &look);
+	list_leave(list, &look);
 }
 
 static void read_part(struct look *list, size_t pools, size_t nodes,
     struct cluster_look_share *share) {
 	struct look look;
 
-	enter(list, &look, "no share");
+	list_enter(list, &look, "no share");
 	share->pool = next_small(&look, CLUSTER_POOLS_MAX, "no pool");
 	share->node = next_small(&look, CLUSTER_NODES_MAX, "no node");
 	share->granted = next_small(&look, CLUSTER_PLACES_MAX, "no grant");
@@ -405,7 +406,7 @@ static void read_part(struct look *list, size_t pools, size_t nodes,
 	share->fixed = next_small(&look, CLUSTER_PLACES_MAX, "no static part");
 	if (look.why == NULL && (share->pool >= pools || share->node >= nodes))
 		look.why = "of no pool or node";
-	leave(list, &look);
+	list_leave(list, &look);
 }
 
 bool cluster_look_read(struct cluster_link *link, const struct cluster_sent *sent,
@@ -420,14 +421,14 @@ bool cluster_look_read(struct cluster_link *link, const struct cluster_sent *sen
 	if (!read_head(value, &look, answer, &told))
 		return false;
 	if (answer->status == CLUSTER_OK) {
-		enter(&look, &list, "no nodes");
+		list_enter(&look, &list, "no nodes");
 		while (list.why == NULL && list.at < list.count && *node_count < node_capacity)
 			read_node(&list, &nodes[(*node_count)++]);
-		leave(&look, &list);
-		enter(&look, &list, "no shares");
+		list_leave(&look, &list);
+		list_enter(&look, &list, "no shares");
 		while (list.why == NULL && list.at < list.count && *share_count < share_capacity)
 			read_part(&list, sent->pools, *node_count, &shares[(*share_count)++]);
-		leave(&look, &list);
+		list_leave(&look, &list);
 	}
 	if (!read_end(&look, sent, &told, answer)) {
 		*node_count = 0;

@@ -13,6 +13,7 @@
 
 #include "base/decision_id.h"
 #include "base/text.h"
+#include "wire/ask/span.h"
 
 #define MS_NS		INT64_C(1000000)
 #define STATEMENTS	(KNOWLEDGE_RESUME + 1)
@@ -100,22 +101,6 @@ size_t knowledge_text_write(const struct knowledge_told *told, int64_t now_ns, c
 
 /* --- reading --------------------------------------------------------------------------- */
 
-/* Takes what stands before `end`, or all, off the front of *rest. */
-static struct span take(struct span *rest, char end) {
-	const char *at = rest->length == 0 ? NULL : memchr(rest->text, end, rest->length);
-	size_t length = at == NULL ? rest->length : (size_t)(at - rest->text);
-	struct span taken = { rest->text, length };
-	size_t passed = at == NULL ? length : length + 1;
-
-	rest->text += passed;
-	rest->length -= passed;
-	return taken;
-}
-
-static bool is_word(struct span span, const char *word) {
-	return span.length == strlen(word) && memcmp(span.text, word, span.length) == 0;
-}
-
 /* Decimal digits, at most `most`. */
 static bool read_number(struct span digits, uint64_t most, uint64_t *out) {
 	*out = 0;
@@ -130,13 +115,13 @@ static bool read_number(struct span digits, uint64_t most, uint64_t *out) {
 }
 
 static bool read_stamp(struct span *rest, uint64_t *out) {
-	return read_number(take(rest, ','), KNOWLEDGE_STAMP_MAX, out) && *out != 0;
+	return read_number(span_until(rest, ','), KNOWLEDGE_STAMP_MAX, out) && *out != 0;
 }
 
 static bool read_level(struct span *rest, uint16_t *out) {
 	uint64_t level;
 
-	if (!read_number(take(rest, ','), UINT16_MAX, &level))
+	if (!read_number(span_until(rest, ','), UINT16_MAX, &level))
 		return false;
 	*out = (uint16_t)level;
 	return true;
@@ -148,11 +133,11 @@ struct reading {
 };
 
 static bool read_until(const struct reading *reading, struct span *rest, int64_t *until_ns) {
-	struct span left = take(rest, ',');
+	struct span left = span_until(rest, ',');
 	uint64_t ms;
 
 	*until_ns = INT64_MAX;
-	if (is_word(left, "-"))
+	if (span_is(left, "-"))
 		return true;
 	if (!read_number(left, (uint64_t)KNOWLEDGE_LEFT_MAX_MS, &ms))
 		return false;
@@ -184,10 +169,10 @@ static bool read_reason(struct span from, char out[KNOWLEDGE_REASON_MAX + 1]) {
 
 static bool read_manual(const struct reading *reading, struct span rest) {
 	struct knowledge_told *told = reading->told;
-	struct span word = take(&rest, ',');
+	struct span word = span_until(&rest, ',');
 	unsigned what = 0;
 
-	while (what < STATEMENTS && !is_word(word, statements[what]))
+	while (what < STATEMENTS && !span_is(word, statements[what]))
 		what++;
 	if (what == STATEMENTS || told->record.manual.stamp != 0)
 		return false;
@@ -213,8 +198,8 @@ static bool read_ceiling(const struct reading *reading, struct span rest) {
 	if (r->ceiling.stamp != 0 || !read_stamp(&rest, &r->ceiling.stamp) ||
 	    !read_level(&rest, &r->ceiling.level))
 		return false;
-	r->ceiling.by_hand = is_word(rest, "told");
-	return r->ceiling.by_hand || is_word(rest, "found");
+	r->ceiling.by_hand = span_is(rest, "told");
+	return r->ceiling.by_hand || span_is(rest, "found");
 }
 
 static bool read_raised(const struct reading *reading, struct span rest) {
@@ -231,15 +216,15 @@ static bool read_id(struct span word, uint64_t *id) {
 
 static bool read_learned_by(const struct reading *reading, struct span rest) {
 	struct knowledge_told *told = reading->told;
-	struct span id = take(&rest, ',');
+	struct span id = span_until(&rest, ',');
 	unsigned by = KNOWLEDGE_BY_COHORTS;
 
-	while (by < BYS && !is_word(rest, bys[by]))
+	while (by < BYS && !span_is(rest, bys[by]))
 		by++;
 	if (by == BYS || told->learned_by != KNOWLEDGE_BY_UNKNOWN)
 		return false;
 	told->learned_by = (enum knowledge_by)by;
-	return is_word(id, "-") || read_id(id, &told->learned_id);
+	return span_is(id, "-") || read_id(id, &told->learned_id);
 }
 
 static bool read_field(const struct reading *reading, struct span field) {
@@ -275,7 +260,7 @@ bool knowledge_text_read(const char *text, size_t length, int64_t age_ms, int64_
 	if (length == 0 || length > 2 * KNOWLEDGE_TEXT_MAX)
 		return false;
 	while (rest.length > 0)
-		if (!read_field(&reading, take(&rest, ' ')))
+		if (!read_field(&reading, span_until(&rest, ' ')))
 			return false;
 	return true;
 }
@@ -283,10 +268,10 @@ bool knowledge_text_read(const char *text, size_t length, int64_t age_ms, int64_
 bool knowledge_news_read(const char *text, size_t length, struct knowledge_news *out) {
 	struct span rest = { text, length };
 
-	if (!read_number(take(&rest, ' '), INT64_MAX, &out->number))
+	if (!read_number(span_until(&rest, ' '), INT64_MAX, &out->number))
 		return false;
-	out->node = take(&rest, ' ');
-	out->name = take(&rest, ' ');
+	out->node = span_until(&rest, ' ');
+	out->name = span_until(&rest, ' ');
 	out->record = rest;
 	return out->node.length > 0 && out->name.length > 0;
 }
@@ -296,7 +281,7 @@ bool knowledge_stored_read(const char *text, size_t length, int64_t *written_ms,
 	struct span rest = { text, length };
 	uint64_t ms;
 
-	if (!read_number(take(&rest, ' '), INT64_MAX, &ms))
+	if (!read_number(span_until(&rest, ' '), INT64_MAX, &ms))
 		return false;
 	*written_ms = (int64_t)ms;
 	*record = rest;

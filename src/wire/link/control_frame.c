@@ -18,7 +18,7 @@
 
 #define LENGTH_DIGITS	5	/* of CONTROL_BODY_MAX */
 
-static long malformed(const char **why, const char *reason) {
+static long frame_malformed(const char **why, const char *reason) {
 	*why = reason;
 	return -1;
 }
@@ -33,20 +33,20 @@ static long parse_length(const char *data, size_t length, size_t *body,
 
 	for (size_t i = 0; i < digits; i++)
 		if (data[i] < '0' || data[i] > '9')
-			return malformed(why, "the length is not a number");
+			return frame_malformed(why, "the length is not a number");
 	if (end == NULL)
 		return most > LENGTH_DIGITS ?
-		    malformed(why, "the length is out of range") : 0;
+		    frame_malformed(why, "the length is out of range") : 0;
 	if (!text_to_u32(data, digits, CONTROL_BODY_MAX, &value) || value == 0 ||
 	    data[0] == '0')
-		return malformed(why, "the length is out of range");
+		return frame_malformed(why, "the length is out of range");
 	*body = value;
 	return (long)digits + 1;
 }
 
 /* Unescapes [from, end) in place and ends it with NUL (there is room: the LF
  * of the line).  False: not as the writer makes it. */
-static bool unescape(char *from, const char *end) {
+static bool value_unescape(char *from, const char *end) {
 	char *to = from;
 	int byte;
 
@@ -100,7 +100,7 @@ static const char *take_field(struct control_frame *frame, char *line, char *end
 	if (frame->count == CONTROL_FIELDS_MAX)
 		return "too many fields";
 	*equals = '\0';
-	if (!unescape(equals + 1, end))
+	if (!value_unescape(equals + 1, end))
 		return "a value is not escaped correctly";
 	frame->fields[frame->count].key = line;
 	frame->fields[frame->count].value = equals + 1;
@@ -121,14 +121,14 @@ long control_frame_parse(char *data, size_t length, struct control_frame *frame,
 	at = data + head;
 	end = at + body;
 	if (end[-1] != '\n')
-		return malformed(why, "the body does not end with a newline");
+		return frame_malformed(why, "the body does not end with a newline");
 	frame->count = 0;
 	while (at < end) {
 		char *line_end = memchr(at, '\n', (size_t)(end - at));
 		const char *wrong = take_field(frame, at, line_end);
 
 		if (wrong != NULL)
-			return malformed(why, wrong);
+			return frame_malformed(why, wrong);
 		at = line_end + 1;
 	}
 	return head + (long)body;
@@ -149,7 +149,7 @@ void control_writer_begin(struct control_writer *writer, char *out, size_t size)
 	writer->overflow = size <= LENGTH_DIGITS + 1;
 }
 
-static void put(struct control_writer *writer, char c) {
+static void frame_put(struct control_writer *writer, char c) {
 	if (writer->length >= writer->size)
 		writer->overflow = true;
 	else
@@ -161,24 +161,24 @@ static void put_escaped(struct control_writer *writer, char c) {
 	unsigned char u = (unsigned char)c;
 
 	if (u >= 0x20 && u != 0x7f && c != '\\') {
-		put(writer, c);
+		frame_put(writer, c);
 		return;
 	}
-	put(writer, '\\');
+	frame_put(writer, '\\');
 	switch (c) {
 	case '\\':
-		put(writer, '\\');
+		frame_put(writer, '\\');
 		break;
 	case '\n':
-		put(writer, 'n');
+		frame_put(writer, 'n');
 		break;
 	case '\r':
-		put(writer, 'r');
+		frame_put(writer, 'r');
 		break;
 	default:
-		put(writer, 'x');
-		put(writer, hex[u >> 4]);
-		put(writer, hex[u & 15]);
+		frame_put(writer, 'x');
+		frame_put(writer, hex[u >> 4]);
+		frame_put(writer, hex[u & 15]);
 	}
 }
 
@@ -196,11 +196,11 @@ void control_writer_add(struct control_writer *writer, const char *key,
 		return;
 	}
 	for (const char *p = key; *p != '\0'; p++)
-		put(writer, *p);
-	put(writer, '=');
+		frame_put(writer, *p);
+	frame_put(writer, '=');
 	for (const char *p = value; *p != '\0'; p++)
 		put_escaped(writer, *p);
-	put(writer, '\n');
+	frame_put(writer, '\n');
 }
 
 size_t control_writer_finish(struct control_writer *writer) {

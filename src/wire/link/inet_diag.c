@@ -34,7 +34,7 @@ _Static_assert(NLMSG_HDRLEN + sizeof(struct inet_diag_req) + RTA_LENGTH(0) +
 	PROGRAM_BYTES_AT_MOST <= INET_DIAG_REQUEST_BYTES, "every request fits");
 _Static_assert(PROGRAM_BYTES_AT_MOST + 8 <= UINT16_MAX, "jumps are 16 bits");
 
-static struct nlmsghdr *begin(void *out, uint16_t type, uint16_t flags,
+static struct nlmsghdr *request_begin(void *out, uint16_t type, uint16_t flags,
     uint32_t sequence, size_t body_bytes) {
 	struct nlmsghdr *header = out;
 
@@ -85,7 +85,7 @@ static size_t port_program(struct inet_diag_bc_op *program,
 }
 
 static struct inet_diag_req *begin_dump(void *out, uint32_t sequence) {
-	struct nlmsghdr *header = begin(out, TCPDIAG_GETSOCK, NLM_F_DUMP,
+	struct nlmsghdr *header = request_begin(out, TCPDIAG_GETSOCK, NLM_F_DUMP,
 	    sequence, sizeof(struct inet_diag_req));
 	struct inet_diag_req *request = NLMSG_DATA(header);
 
@@ -136,7 +136,7 @@ static void put_address(uint32_t to[4], const struct address *address, bool v4) 
 size_t inet_diag_lookup(void *out, uint32_t sequence,
     const struct inet_diag_ends *ends) {
 	bool v4 = address_is_v4(&ends->remote);
-	struct nlmsghdr *header = begin(out, SOCK_DIAG_BY_FAMILY, 0, sequence,
+	struct nlmsghdr *header = request_begin(out, SOCK_DIAG_BY_FAMILY, 0, sequence,
 	    sizeof(struct inet_diag_req_v2));
 	struct inet_diag_req_v2 *request = NLMSG_DATA(header);
 
@@ -154,7 +154,7 @@ size_t inet_diag_lookup(void *out, uint32_t sequence,
 }
 
 static struct unix_diag_req *begin_unix(void *out, uint32_t sequence, uint16_t flags) {
-	struct nlmsghdr *header = begin(out, SOCK_DIAG_BY_FAMILY, flags, sequence,
+	struct nlmsghdr *header = request_begin(out, SOCK_DIAG_BY_FAMILY, flags, sequence,
 	    sizeof(struct unix_diag_req));
 	struct unix_diag_req *request = NLMSG_DATA(header);
 

@@ -33,7 +33,7 @@ bool mta_queue_id_is_sound(const char *text, size_t length) {
 	return true;
 }
 
-static bool bad(const char **why, const char *reason) {
+static bool order_bad(const char **why, const char *reason) {
 	*why = reason;
 	return false;
 }
@@ -43,18 +43,18 @@ static bool is_sound(uint32_t verb, uint32_t mta, const char id[MTA_ORDER_ID_MAX
 	size_t length = strnlen(id, MTA_ORDER_ID_MAX + 1);
 
 	if (verb >= MTA_VERB_COUNT)
-		return bad(why, "unknown command");
+		return order_bad(why, "unknown command");
 	if (mta >= MTAS)
-		return bad(why, "mta is not a mail server's number");
+		return order_bad(why, "mta is not a mail server's number");
 	if (verb == MTA_REQUEUE ? !mta_queue_id_is_sound(id, length) : length != 0)
-		return bad(why, "id is not a queue id");
+		return order_bad(why, "id is not a queue id");
 	return true;
 }
 
 bool mta_order_read(const void *data, size_t length, struct mta_order *order,
     const char **why) {
 	if (length != sizeof(*order))
-		return bad(why, "it has another size");
+		return order_bad(why, "it has another size");
 	memcpy(order, data, sizeof(*order));
 	return is_sound(order->verb, order->mta, order->queue_id, why);
 }
@@ -62,13 +62,13 @@ bool mta_order_read(const void *data, size_t length, struct mta_order *order,
 bool mta_outcome_read(const void *data, size_t length, struct mta_outcome *outcome,
     const char **why) {
 	if (length != sizeof(*outcome))
-		return bad(why, "it has another size");
+		return order_bad(why, "it has another size");
 	memcpy(outcome, data, sizeof(*outcome));
 	if (!is_sound(outcome->verb, outcome->mta, outcome->queue_id, why))
 		return false;
 	if (outcome->code < MTA_KILLED || outcome->code >= EXIT_CODES)
-		return bad(why, "code is not one of a command");
+		return order_bad(why, "code is not one of a command");
 	if (outcome->is_output > 1 || (outcome->is_output == 1 && outcome->verb != MTA_LIST))
-		return bad(why, "it has no output");
+		return order_bad(why, "it has no output");
 	return true;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "wire/ask/span.h"
 #include "wire/mail/log_cursor.h"
 
 #define SECONDS_MAX	(INT64_C(400) * 86400)	/* of a delay */
@@ -25,7 +26,7 @@ struct reading {
 	const char *start;		/* of the line */
 };
 
-static bool refuse(struct reading *r, const char *at, const char *reason) {
+static bool line_refuse(struct reading *r, const char *at, const char *reason) {
 	*r->error = (struct event_error){ (size_t)(at - r->start), reason };
 	return false;
 }
@@ -95,10 +96,6 @@ static bool set_recipients(const struct key *key, struct span value, void *out) 
 
 	(void)key;
 	return take_number(&c, 1000000, out) && c.at == c.end && *(uint32_t *)out > 0;
-}
-
-static bool span_is(struct span span, const char *word) {
-	return strlen(word) == span.length && memcmp(word, span.text, span.length) == 0;
 }
 
 /* Of an enum. */
@@ -175,7 +172,7 @@ static const struct key *find_key(struct span name) {
 }
 
 /* Decodes in place.  NULL with the error set, or the end of what it became. */
-static char *decode(struct reading *r, char *value, char *end) {
+static char *value_decode(struct reading *r, char *value, char *end) {
 	char *to = value;
 
 	for (char *at = value; at < end; at++) {
@@ -187,7 +184,7 @@ static char *decode(struct reading *r, char *value, char *end) {
 		}
 		byte = text_hex_byte(at + 1, end);
 		if (byte <= 0) {
-			(void)refuse(r, at, "a % must be followed by two hexadecimal digits "
+			(void)line_refuse(r, at, "a % must be followed by two hexadecimal digits "
 			    "other than 00");
 			return NULL;
 		}
@@ -203,22 +200,22 @@ static bool read_pair(struct reading *r, char *word, char *end, unsigned *seen) 
 	const struct key *key;
 
 	if (equals == NULL)
-		return refuse(r, word, "not KEY=VALUE");
+		return line_refuse(r, word, "not KEY=VALUE");
 	key = find_key(span_of(word, equals));
 	if (key == NULL)
-		return refuse(r, word, "unknown key");
+		return line_refuse(r, word, "unknown key");
 	if ((key->of & BIT(r->out->kind)) == 0)
-		return refuse(r, word, "this key is not allowed in such a line");
+		return line_refuse(r, word, "this key is not allowed in such a line");
 	if ((*seen & BIT(key - keys)) != 0)
-		return refuse(r, word, "duplicate key");
+		return line_refuse(r, word, "duplicate key");
 	*seen |= BIT(key - keys);
-	value_end = decode(r, equals + 1, end);
+	value_end = value_decode(r, equals + 1, end);
 	if (value_end == NULL)
 		return false;
 	if (value_end == equals + 1 && key != &keys[KEY_REPLY])
-		return refuse(r, equals + 1, "the value is empty");
+		return line_refuse(r, equals + 1, "the value is empty");
 	return key->set(key, span_of(equals + 1, value_end), (char *)r->out + key->at) ||
-	    refuse(r, equals + 1, key->fault);
+	    line_refuse(r, equals + 1, key->fault);
 }
 
 static bool is_whole(struct reading *r, unsigned seen) {
@@ -230,17 +227,17 @@ static bool is_whole(struct reading *r, unsigned seen) {
 	switch (out->kind) {
 	case EVENT_LINE_DELIVERY:
 		if ((seen & BIT(KEY_STATUS)) == 0)
-			return refuse(r, r->start, "a delivery needs a status");
+			return line_refuse(r, r->start, "a delivery needs a status");
 		/* fall through */
 	case EVENT_LINE_START:
 		if (out->delivery.domain.length == 0 && out->delivery.recipient.length > 0)
 			out->delivery.domain = domain_of(out->delivery.recipient);
 		return out->delivery.domain.length > 0 ||
-		    refuse(r, r->start, "a recipient with a domain, or a domain, is required");
+		    line_refuse(r, r->start, "a recipient with a domain, or a domain, is required");
 	case EVENT_LINE_OPEN:
 	case EVENT_LINE_CLOSE:
 		return ((seen & BIT(KEY_CLIENT)) != 0 && (seen & BIT(KEY_CLIENT_PORT)) != 0) ||
-		    refuse(r, r->start, "a session needs client and client_port");
+		    line_refuse(r, r->start, "a session needs client and client_port");
 	default:
 		return true;
 	}
@@ -261,7 +258,7 @@ static bool read_pairs(struct reading *r, char *at, char *end) {
 		if (!read_pair(r, at, word_end, &seen))
 			return false;
 		if (space != NULL && space + 1 == end)
-			return refuse(r, space, "the line ends with a blank");
+			return line_refuse(r, space, "the line ends with a blank");
 		at = space == NULL ? end : space + 1;
 	}
 	return is_whole(r, seen);
@@ -272,7 +269,7 @@ static bool read_log(struct reading *r, char *at, char *end) {
 	char *space = memchr(at, ' ', (size_t)(end - at));
 
 	if (space == NULL || space == at)
-		return refuse(r, at, "a log line must follow a mail server's name, or *");
+		return line_refuse(r, at, "a log line must follow a mail server's name, or *");
 	if (space - at != 1 || *at != '*')
 		r->out->mta = span_of(at, space);
 	r->out->text = span_of(space + 1, end);
@@ -286,12 +283,12 @@ static bool read_source(struct reading *r, char *at, char *end) {
 
 	r->out->text = span_of(at, space == NULL ? end : space);
 	if (r->out->text.length == 0 || r->out->text.length > EVENT_SOURCE_MAX)
-		return refuse(r, at, "a source needs a name of at most 64 bytes");
+		return line_refuse(r, at, "a source needs a name of at most 64 bytes");
 	for (; c.at < c.end && is_digit(*c.at) && r->out->number < UINT64_C(1) << 59; c.at++)
 		r->out->number = r->out->number * 10 + (uint64_t)(*c.at - '0');
 	return c.at == c.end ? space == NULL || space + 1 < end ||
-	    refuse(r, space, "the line ends with a blank") :
-	    refuse(r, c.at, "a number must follow a source's name");
+	    line_refuse(r, space, "the line ends with a blank") :
+	    line_refuse(r, c.at, "a number must follow a source's name");
 }
 
 static const struct {
@@ -330,18 +327,18 @@ bool event_line_read(char *line, size_t length, struct event_line *out,
 	if (length == 0 || *line == '#')
 		return true;
 	if (length > EVENT_WHOLE_MAX)
-		return refuse(&r, line + EVENT_WHOLE_MAX, "the line is too long");
+		return line_refuse(&r, line + EVENT_WHOLE_MAX, "the line is too long");
 	if (!find_verb(span_of(line, space == NULL ? end : space), &out->kind))
-		return refuse(&r, line, "unknown kind of line");
+		return line_refuse(&r, line, "unknown kind of line");
 	if (out->kind == EVENT_LINE_LOG)
 		return read_log(&r, rest, end);
 	if (length > EVENT_LINE_MAX)
-		return refuse(&r, line + EVENT_LINE_MAX, "the line is too long");
+		return line_refuse(&r, line + EVENT_LINE_MAX, "the line is too long");
 	control = find_control(line, end);
 	if (control != NULL)
-		return refuse(&r, control, "the line has a control character");
+		return line_refuse(&r, control, "the line has a control character");
 	if (out->kind == EVENT_LINE_SYNC)
-		return space == NULL || refuse(&r, space, "nothing may follow sync");
+		return space == NULL || line_refuse(&r, space, "nothing may follow sync");
 	if (out->kind == EVENT_LINE_SOURCE)
 		return read_source(&r, rest, end);
 	return read_pairs(&r, rest, end);

@@ -17,7 +17,7 @@ static struct span behind(struct span text, size_t bytes) {
 	return (struct span){ text.text + bytes, text.length - bytes };
 }
 
-static const char *find(struct span text, const char *words) {
+static const char *text_find(struct span text, const char *words) {
 	return memmem(text.text, text.length, words, strlen(words));
 }
 
@@ -43,18 +43,18 @@ static bool last_number(struct span text, const char *words, uint64_t *out) {
 static enum login_line_kind read_client(struct span text, struct login_line *out) {
 	static const char method[] = "], sasl_method=", name[] = ", sasl_username=";
 	static const char *const ends[] = { ", sasl_sender=", ", orig_queue_id=", ", orig_client=" };
-	const char *at = find(text, method), *end = text.text + text.length;
+	const char *at = text_find(text, method), *end = text.text + text.length;
 	struct span rest;
 
 	if (at == NULL)
 		return LOGIN_LINE_CLIENT;
 	rest = (struct span){ at, (size_t)(end - at) };
-	at = find(rest, name);
+	at = text_find(rest, name);
 	if (at == NULL)
 		return LOGIN_LINE_CLIENT;
 	rest = (struct span){ at + sizeof(name) - 1, (size_t)(end - at) - (sizeof(name) - 1) };
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-		at = find(rest, ends[i]);
+		at = text_find(rest, ends[i]);
 		if (at != NULL)
 			rest.length = (size_t)(at - rest.text);
 	}
@@ -72,7 +72,7 @@ static enum login_line_kind read_queued(struct span text, bool of_sendmail,
 	out->recipients = recipients > UINT32_MAX ? UINT32_MAX : (uint32_t)recipients;
 	out->is_bounce = begins(text, "from=<>");
 	if (of_sendmail) {
-		const char *at = find(text, ", proto=ESMTP");
+		const char *at = text_find(text, ", proto=ESMTP");
 		struct span rest = at == NULL ? (struct span){ text.text, 0 } :
 		    (struct span){ at, (size_t)(text.text + text.length - at) };
 
@@ -85,12 +85,12 @@ static enum login_line_kind read_queued(struct span text, bool of_sendmail,
 /* "AUTH=server, relay=NAME [ADDRESS], authid=LOGIN, mech=PLAIN, bits=0" */
 static enum login_line_kind read_process(struct span text, struct login_line *out) {
 	static const char name[] = "], authid=";
-	const char *at = find(text, name), *end;
+	const char *at = text_find(text, name), *end;
 
 	if (at == NULL)
 		return LOGIN_LINE_OTHER;
 	text = behind(text, (size_t)(at - text.text) + sizeof(name) - 1);
-	end = find(text, ", mech=");
+	end = text_find(text, ", mech=");
 	if (end == NULL || end == text.text)
 		return LOGIN_LINE_OTHER;
 	out->login = (struct span){ text.text, (size_t)(end - text.text) };

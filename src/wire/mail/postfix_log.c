@@ -255,7 +255,7 @@ static enum delivery_agent agent_of(struct span daemon, const struct delivery *d
 	return AGENT_LOCAL;
 }
 
-static void begin(struct log_line *line) {
+static void delivery_begin(struct log_line *line) {
 	const char *nowhere = line->message.text;
 
 	begin_delivery(&line->delivery, nowhere);
@@ -272,7 +272,7 @@ static const char *read_delivery(struct cursor c, struct log_line *line) {
 	struct delivery *d = &line->delivery;
 	const char *why;
 
-	begin(line);
+	delivery_begin(line);
 	if (!take_any_address(&c, &d->recipient))
 		return "its recipient is not an address, or does not end";
 	d->domain = domain_of(d->recipient);
@@ -294,7 +294,7 @@ static bool read_expired(struct cursor c, struct log_line *line) {
 
 	if (!take_any_address(&c, &sender) || !TAKE(&c, ", status="))
 		return false;
-	begin(line);
+	delivery_begin(line);
 	line->delivery.agent = AGENT_QUEUE;
 	line->status_word = span_of(c.at, c.at);
 	while (c.at < c.end && (is_letter(*c.at) || *c.at == '-'))

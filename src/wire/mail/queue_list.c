@@ -24,7 +24,7 @@ static void pass_blanks(struct queue_listed *scan) {
 		scan->at++;
 }
 
-static bool take(struct queue_listed *scan, char c) {
+static bool scan_take(struct queue_listed *scan, char c) {
 	pass_blanks(scan);
 	if (scan->at == scan->end || *scan->at != c)
 		return false;
@@ -69,7 +69,7 @@ static bool take_escape(struct queue_listed *scan, char *out) {
 static bool take_text(struct queue_listed *scan, struct span *text) {
 	char *out;
 
-	if (!take(scan, '"'))
+	if (!scan_take(scan, '"'))
 		return false;
 	out = scan->at;
 	text->text = out;
@@ -146,12 +146,12 @@ static bool is(struct span text, const char *word) {
 
 /* NAME: */
 static bool take_name(struct queue_listed *scan, struct span *name) {
-	return take_text(scan, name) && take(scan, ':');
+	return take_text(scan, name) && scan_take(scan, ':');
 }
 
 bool queue_list_scan(char *line, size_t length, struct queue_listed *out) {
 	*out = (struct queue_listed){ .at = line, .end = line + length };
-	if (!take(out, '{'))
+	if (!scan_take(out, '{'))
 		return false;
 	do {
 		struct span name;
@@ -160,7 +160,7 @@ bool queue_list_scan(char *line, size_t length, struct queue_listed *out) {
 		if (!take_name(out, &name))
 			return false;
 		if (is(name, "recipients"))
-			return out->queue_id.length > 0 && take(out, '[');
+			return out->queue_id.length > 0 && scan_take(out, '[');
 		if (is(name, "queue_name"))
 			good = take_text(out, &out->queue_name);
 		else if (is(name, "queue_id"))
@@ -171,15 +171,15 @@ bool queue_list_scan(char *line, size_t length, struct queue_listed *out) {
 			good = pass_value(out);
 		if (!good)
 			return false;
-	} while (take(out, ','));
+	} while (scan_take(out, ','));
 	return false;
 }
 
 bool queue_list_recipient(struct queue_listed *listed, struct span *address,
     struct span *reason) {
 	*address = *reason = (struct span){ "", 0 };
-	(void)take(listed, ',');
-	if (!take(listed, '{'))
+	(void)scan_take(listed, ',');
+	if (!scan_take(listed, '{'))
 		return false;
 	do {
 		struct span name;
@@ -195,6 +195,6 @@ bool queue_list_recipient(struct queue_listed *listed, struct span *address,
 			good = pass_value(listed);
 		if (!good)
 			return false;
-	} while (take(listed, ','));
-	return take(listed, '}') && address->length > 0;
+	} while (scan_take(listed, ','));
+	return scan_take(listed, '}') && address->length > 0;
 }

@@ -41,7 +41,7 @@ static bool is_name(struct span field, size_t max) {
 	return field.length > 0 && field.length <= max;
 }
 
-static char *put(char *to, const char *text, size_t length) {
+static char *frame_put(char *to, const char *text, size_t length) {
 	memcpy(to, text, length);
 	return to + length;
 }
@@ -64,17 +64,17 @@ static bool rewrite(struct cursor *c, char *scratch, struct span *out) {
 	    !(BEGINS(c, "[") ? pass_elements(c) : TAKE(c, "- ")))
 		return false;
 	(void)TAKE(c, "\357\273\277");
-	to = put(to, date.text, date.length);
+	to = frame_put(to, date.text, date.length);
 	*to++ = ' ';
-	to = put(to, name.text, name.length);
+	to = frame_put(to, name.text, name.length);
 	if (!SPAN_IS(pid, "-") && pid.length <= 10) {
 		*to++ = '[';
-		to = put(to, pid.text, pid.length);
+		to = frame_put(to, pid.text, pid.length);
 		*to++ = ']';
 	}
 	*to++ = ':';
 	*to++ = ' ';
-	to = put(to, c->at, left(c));
+	to = frame_put(to, c->at, left(c));
 	*out = span_of(scratch, to);
 	return true;
 }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static uint32_t number_of(struct map_text text) {
+static uint32_t number_of(struct span text) {
 	uint32_t number = 0;
 
 	for (size_t i = 0; i < text.length; i++) {
@@ -24,20 +24,20 @@ static uint32_t number_of(struct map_text text) {
 }
 
 bool group_key_parse(const char *key, size_t length, struct group_key *out) {
-	struct map_text rest = { key, length }, groups = { NULL, 0 };
+	struct span rest = { key, length }, groups = { NULL, 0 };
 	struct map_field field;
 
 	memset(out, 0, sizeof(*out));
-	if (!map_text_is(map_word_next(&rest), "group"))
+	if (!span_is(map_word_next(&rest), "group"))
 		return false;
 	while (map_field_next(&rest, &field)) {
-		if (map_text_is(field.name, "h")) {
+		if (span_is(field.name, "h")) {
 			map_text_take_first(&out->domain, field.to_end);
 			break;
 		}
-		if (map_text_is(field.name, "n"))
+		if (span_is(field.name, "n"))
 			map_text_take_first(&groups, field.value);
-		else if (map_text_is(field.name, "i"))
+		else if (span_is(field.name, "i"))
 			map_text_take_first(&out->queue_id, field.value);
 	}
 	out->groups = number_of(groups);

@@ -20,8 +20,8 @@
 
 struct group_key {
 	uint32_t groups;		/* 0: none, or no number */
-	struct map_text queue_id;
-	struct map_text domain;		/* without a dot at its end */
+	struct span queue_id;
+	struct span domain;		/* without a dot at its end */
 };
 
 /* False: it does not begin with this word. */

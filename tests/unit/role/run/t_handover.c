@@ -55,11 +55,10 @@ TEST(no_address_of_ours_goes_along) {
 		{ .mta_name = stale, .path = stale, .fd = -1 } } };
 	handover.context.queue_places = &places;
 	handover.context.socket_count = 1;
-	handover.context.sockets[0] = (struct role_socket){ .fd = any_fd(), .access = &access };
+	handover.context.sockets[0] = (struct role_socket){ .fd = any_fd(), .access = access };
 	fd = handover_send(&handover, &diag);
 	assert_true(fd >= 0);
 	assert_false(holds(fd, &places));
-	assert_false(holds(fd, &access));
 	assert_false(holds(fd, name));
 	assert_false(holds(fd, path));
 	assert_false(holds(fd, stale));
@@ -84,8 +83,6 @@ static void send_and_receive(const struct handover *handover) {
 static void forget(void) {
 	struct role_context *context = &received.context;
 
-	for (unsigned i = 0; i < context->socket_count; i++)
-		free((void *)(uintptr_t)context->sockets[i].access);
 	for (unsigned i = 0; i < context->log_count; i++) {
 		free((void *)(uintptr_t)context->logs[i].log);
 		for (unsigned f = 0; f < context->logs[i].count; f++)
@@ -109,7 +106,7 @@ TEST(logs_and_sockets_arrive) {
 
 	context->socket_count = 1;
 	context->sockets[0] = (struct role_socket){ .fd = any_fd(), .listener = 5,
-		.access = &access };
+		.access = access };
 	context->log_count = 1;
 	context->logs[0].log = "/var/log/mail.log";
 	context->logs[0].count = 2;
@@ -118,9 +115,9 @@ TEST(logs_and_sockets_arrive) {
 	context->logs[0].list[1] = (struct log_file){ .path = (char *)(uintptr_t)"", .fd = -1 };
 	send_and_receive(&handover);
 	assert_int_equal(received.context.sockets[0].listener, 5);
-	assert_true(received.context.sockets[0].access->has_readers);
-	assert_int_equal(received.context.sockets[0].access->readers, 7);
-	assert_string_equal(received.context.sockets[0].access->reader_group, "adm");
+	assert_true(received.context.sockets[0].access.has_readers);
+	assert_int_equal(received.context.sockets[0].access.readers, 7);
+	assert_string_equal(received.context.sockets[0].access.reader_group, "adm");
 	assert_string_equal(received.context.logs[0].log, "/var/log/mail.log");
 	assert_string_equal(received.context.logs[0].list[0].path, "/var/log/mail.log.1");
 	assert_int_equal(received.context.logs[0].list[0].inode, 12);

@@ -32,16 +32,16 @@ static void whole(const char *text) {
 	assert_int_equal(parse(text, strlen(text)), strlen(text));
 }
 
-static void span_is(struct http_span span, const char *text) {
+static void is_span(struct span span, const char *text) {
 	assert_int_equal(span.length, strlen(text));
-	assert_true(http_span_is(span, text));
+	assert_true(span_is(span, text));
 }
 
 TEST(what_is_asked_for) {
 	whole("GET /api/status?limit=5&x HTTP/1.1\r\n" HOST "\r\n");
 	assert_int_equal(request.method, HTTP_GET);
-	span_is(request.path, "/api/status");
-	span_is(request.host, "localhost");
+	is_span(request.path, "/api/status");
+	is_span(request.host, "localhost");
 	assert_true(request.keep_alive);
 	assert_false(request.has_body);
 	whole("\r\nHEAD / HTTP/1.0\r\n\r\n");
@@ -92,14 +92,14 @@ TEST(for_which_host) {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].sent);
 		whole(text);
-		span_is(request.host, cases[i].host);
+		is_span(request.host, cases[i].host);
 		assert_true(request.has_host);
 		assert_int_equal(http_host_is_local(request.host), cases[i].local);
 	}
 	/* what the target names counts, whatever Host says */
 	whole("GET http://evil.example:80/x?y HTTP/1.1\r\n" HOST "\r\n");
-	span_is(request.host, "evil.example");
-	span_is(request.path, "/x");
+	is_span(request.host, "evil.example");
+	is_span(request.path, "/x");
 }
 
 static void none(const char *text, size_t length, unsigned status, const char *reason) {
@@ -155,7 +155,7 @@ TEST(what_is_too_long) {
 
 static void value_is(const char *query, const char *key, const char *wanted) {
 	char out[16] = "before";
-	bool there = http_query_get((struct http_span){ query, strlen(query) }, key, out,
+	bool there = http_query_get((struct span){ query, strlen(query) }, key, out,
 	    sizeof(out));
 
 	assert_int_equal(there, wanted != NULL);
@@ -167,8 +167,8 @@ TEST(parameters_of_a_question) {
 	const char *text = "GET /api/x?find=a%20b&limit=10 HTTP/1.1\r\n" HOST "\r\n";
 
 	assert_true(http_request_parse(text, strlen(text), &request, &error) > 0);
-	assert_true(http_span_is(request.path, "/api/x"));
-	assert_true(http_span_is(request.query, "find=a%20b&limit=10"));
+	assert_true(span_is(request.path, "/api/x"));
+	assert_true(span_is(request.query, "find=a%20b&limit=10"));
 	value_is("find=a%20b&limit=10", "find", "a b");
 	value_is("find=a%20b&limit=10", "limit", "10");
 	value_is("find=a+b%2B", "find", "a b+");

@@ -3,7 +3,7 @@
 
 #include "wire/ask/outbound_key.h"
 
-static void text_is(struct map_text text, const char *wanted) {
+static void text_is(struct span text, const char *wanted) {
 	if (text.length != strlen(wanted) ||
 	    (text.length > 0 && memcmp(text.text, wanted, text.length) != 0))
 		fail_msg("\"%.*s\" is not \"%s\"", (int)text.length, text.text, wanted);
