@@ -41,7 +41,7 @@ void cluster_members_turn(struct cluster *cluster, const struct generation *gene
 
 /* --- sending -------------------------------------------------------------------------- */
 
-static void on_answer(void *context, const struct redis_value *value);
+static void on_answer(void *context, uint64_t tag, const struct redis_value *value);
 
 static const char *other_of(const struct cluster *cluster, enum cluster_operation operation) {
 	if (operation == CLUSTER_FORGET)
@@ -73,7 +73,7 @@ void cluster_call_send(struct cluster *cluster, const struct cluster_call *words
 	struct call *call = &cluster->call;
 
 	if (!server_run(cluster->server, CLUSTER_SCRIPT_LEASE, words->words, words->count,
-		on_answer, cluster))
+		on_answer, cluster, 0))
 		return;
 	call->out = true;
 	call->sent = words->sent;
@@ -377,13 +377,14 @@ static void take_answer(struct cluster *cluster, const struct cluster_answer *an
 	}
 }
 
-static void on_answer(void *context, const struct redis_value *value) {
+static void on_answer(void *context, uint64_t tag, const struct redis_value *value) {
 	struct cluster *cluster = context;
 	struct call *call = &cluster->call;
 	char epoch[sizeof(cluster->link.epoch)];
 	int64_t now_ns = clock_now_ns();
 	struct cluster_answer answer;
 
+	(void)tag;
 	if (!call->out)
 		return;
 	memcpy(epoch, cluster->link.epoch, sizeof(epoch));

@@ -11,7 +11,6 @@
 #include "front/cluster/cluster.h"
 
 #include <event2/event.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -50,24 +49,16 @@ void cluster_apart(struct cluster *cluster) {
 	cluster->knowledge_joined = false;
 }
 
-struct knowledge_question {
-	struct cluster *cluster;
-	uint64_t tag;
-};
-
-static void on_knowledge_answer(void *context, const struct redis_value *answer) {
-	struct knowledge_question *question = context;
-	struct cluster *cluster = question->cluster;
+static void on_knowledge_answer(void *context, uint64_t tag, const struct redis_value *answer) {
+	struct cluster *cluster = context;
+	const struct generation *generation;
 
 	cluster->runs--;
-	if (answer != NULL && cluster->knowledge_joined) {
-		const struct generation *generation = engine_pin(cluster->engine);
-
-		knowledge_front_answer(cluster->knowledge, generation, question->tag, answer,
-		    clock_now_ns());
-		engine_unpin(cluster->engine, generation);
-	}
-	free(question);
+	if (answer == NULL || !cluster->knowledge_joined)
+		return;
+	generation = engine_pin(cluster->engine);
+	knowledge_front_answer(cluster->knowledge, generation, tag, answer, clock_now_ns());
+	engine_unpin(cluster->engine, generation);
 }
 
 static bool add_key(const struct cluster *cluster, struct redis_word *word, char *text,
@@ -88,7 +79,6 @@ static bool run_for_knowledge(void *context, enum cluster_script script,
 	struct redis_word all[3 + KNOWLEDGE_KEYS_MAX + KNOWLEDGE_WORDS_MAX];
 	static char texts[KNOWLEDGE_KEYS_MAX][CLUSTER_PREFIX_MAX + 320];
 	struct cluster *cluster = context;
-	struct knowledge_question *question;
 	char count[16];
 	size_t used = 3;
 
@@ -104,16 +94,10 @@ static bool run_for_knowledge(void *context, enum cluster_script script,
 			return false;
 	for (size_t i = 0; i < word_count; i++)
 		all[used++] = words[i];
-	question = malloc(sizeof(*question));
-	if (question == NULL)
+	if (!server_run(cluster->server, script, all, used, on_knowledge_answer, cluster, tag))
 		return false;
-	*question = (struct knowledge_question){ cluster, tag };
 	cluster->runs++;
-	if (server_run(cluster->server, script, all, used, on_knowledge_answer, question))
-		return true;
-	cluster->runs--;
-	free(question);
-	return false;
+	return true;
 }
 
 static void on_knowledge_failed(void *context, enum cluster_error error, const char *text) {

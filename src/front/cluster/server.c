@@ -62,6 +62,7 @@ struct run {
 	struct server *server;
 	server_answer_fn *answer;
 	void *context;
+	uint64_t tag;
 	enum cluster_script script;
 	bool again;
 	size_t count;
@@ -274,12 +275,13 @@ static void on_run(void *context, const struct redis_value *answer) {
 		line_fail(&server->commands, CLUSTER_ERROR_CLOSED, "cannot send");
 		answer = NULL;
 	}
-	run->answer(run->context, answer);
+	run->answer(run->context, run->tag, answer);
 	free(run);
 }
 
 bool server_run(struct server *server, enum cluster_script script,
-    const struct redis_word *words, size_t count, server_answer_fn *answer, void *context) {
+    const struct redis_word *words, size_t count, server_answer_fn *answer, void *context,
+    uint64_t tag) {
 	size_t bytes = 0;
 	struct run *run;
 	char *text;
@@ -291,7 +293,7 @@ bool server_run(struct server *server, enum cluster_script script,
 	run = malloc(sizeof(*run) + count * sizeof(words[0]) + bytes);
 	if (run == NULL)
 		return false;
-	*run = (struct run){ .server = server, .answer = answer, .context = context,
+	*run = (struct run){ .server = server, .answer = answer, .context = context, .tag = tag,
 		.script = script, .count = count };
 	text = (char *)(run->words + count);
 	for (size_t i = 0; i < count; i++) {

@@ -45,8 +45,8 @@ struct server_handlers {
 	void (*news)(void *context, const char *text, size_t length);
 };
 
-/* What a script answered; NULL: none will come, the server is lost or will be at once. */
-typedef void server_answer_fn(void *context, const struct redis_value *answer);
+/* What a script answered to the run of this tag; NULL: none will come, the server is lost or will be at once. */
+typedef void server_answer_fn(void *context, uint64_t tag, const struct redis_value *answer);
 
 /* 0, or -1 with *diag.  Nothing is connected before server_turn. */
 int server_open(struct server **server, struct event_base *base,
@@ -67,7 +67,8 @@ const char *server_sha(const struct server *server, enum cluster_script script);
  * copied.  A server that has lost its scripts is given them again, and the command is sent once
  * more.  False: not now (not ready, or too much waits). */
 bool server_run(struct server *server, enum cluster_script script,
-    const struct redis_word *words, size_t count, server_answer_fn *answer, void *context);
+    const struct redis_word *words, size_t count, server_answer_fn *answer, void *context,
+    uint64_t tag);
 
 /* Gives the connection up: lost follows.  The longer `least_ns`, the later it is tried again. */
 void server_drop(struct server *server, enum cluster_error error, const char *text,

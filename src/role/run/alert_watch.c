@@ -140,19 +140,18 @@ static void watch_events(struct alert_watch *watch, int64_t now_ns) {
 
 /* --- the state ------------------------------------------------------------------------ */
 
-static void watch_gate(struct alert_watch *watch) {
-	const struct segment_header *header = segment_header(watch->segment);
-	bool shut = atomic_load(&header->gate_shut) != 0;
+/* Of what it is now, once: when it is so and was not. */
+static void watch_state(struct alert_watch *watch, enum alert_kind kind, const char *subject,
+    bool is, bool *was, const char *text) {
 	struct alert alert;
 
-	if (shut && !watch->gate_shut) {
-		alert_begin(&alert, ALERT_GATE, "gate");
-		text_append(alert.text, sizeof(alert.text), 0,
-		    "every class is full: all new sessions are refused");
+	if (is && !*was) {
+		alert_begin(&alert, kind, subject);
+		text_append(alert.text, sizeof(alert.text), 0, "%s", text);
 		if (!alert_found(watch, &alert))
 			return;
 	}
-	watch->gate_shut = shut;
+	*was = is;
 }
 
 /* They come in numbers: what is not due yet is counted with those that follow. */
@@ -176,39 +175,18 @@ static void watch_faults(struct alert_watch *watch, const struct generation *gen
 	watch->faults_ns = now_ns;
 }
 
-static void watch_queue(struct alert_watch *watch) {
-	const struct segment_header *header = segment_header(watch->segment);
-	int64_t away_ns = atomic_load(&header->queue_away_ns);
-	struct alert alert;
-
-	if (away_ns != 0 && !watch->queue_away) {
-		alert_begin(&alert, ALERT_ROLE, "queue");
-		text_append(alert.text, sizeof(alert.text), 0, "the worker of the managed "
-		    "queue is not running: mail leaves by Sendmail's own slow queue runs");
-		if (!alert_found(watch, &alert))
-			return;
-	}
-	watch->queue_away = away_ns != 0;
-}
-
 static void watch_journal(struct alert_watch *watch) {
 	const struct segment_header *header = segment_header(watch->segment);
 
 	for (unsigned i = 0; i < SEGMENT_JOURNALS; i++) {
 		const struct journal_record *journal = &header->journals[i];
-		bool ill = atomic_load(&journal->fares) == JOURNAL_FARES_ILL;
-		struct alert alert;
+		char text[ALERT_TEXT_MAX];
 
-		if (ill && !watch->journal_ill[i]) {
-			alert_begin(&alert, ALERT_JOURNAL,
-			    generation_journal_word((enum journal_room)i));
-			text_append(alert.text, sizeof(alert.text), 0,
-			    "the journal cannot be written: %s",
-			    strerror((int)atomic_load(&journal->error)));
-			if (!alert_found(watch, &alert))
-				return;
-		}
-		watch->journal_ill[i] = ill;
+		text_append(text, sizeof(text), 0, "the journal cannot be written: %s",
+		    strerror((int)atomic_load(&journal->error)));
+		watch_state(watch, ALERT_JOURNAL, generation_journal_word((enum journal_room)i),
+		    atomic_load(&journal->fares) == JOURNAL_FARES_ILL, &watch->journal_ill[i],
+		    text);
 	}
 }
 
@@ -258,10 +236,15 @@ void alert_watch_begin(struct alert_watch *watch, struct segment *segment, uint6
 
 void alert_watch_turn(struct alert_watch *watch, const struct generation *generation,
     int64_t now_ns) {
+	const struct segment_header *header = segment_header(watch->segment);
+
 	watch_events(watch, now_ns);
-	watch_gate(watch);
+	watch_state(watch, ALERT_GATE, "gate", atomic_load(&header->gate_shut) != 0,
+	    &watch->gate_shut, "every class is full: all new sessions are refused");
 	watch_faults(watch, generation, now_ns);
-	watch_queue(watch);
+	watch_state(watch, ALERT_ROLE, "queue", atomic_load(&header->queue_away_ns) != 0,
+	    &watch->queue_away, "the worker of the managed queue is not running: mail leaves "
+	    "by Sendmail's own slow queue runs");
 	watch_cluster(watch, generation);
 	watch_journal(watch);
 }

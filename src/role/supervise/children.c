@@ -405,23 +405,25 @@ static void await_end(struct child *child, int64_t until_ns) {
 	child->pid = 0;
 }
 
+static void kill_all(const struct supervisor *supervisor, bool keeper_too) {
+	for (unsigned i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].pid != 0 &&
+		    (keeper_too || supervisor->children[i].kind != ROLE_KEEPER))
+			(void)kill(supervisor->children[i].pid, SIGKILL);
+}
+
 void children_end(struct supervisor *supervisor) {
 	int64_t until_ns = clock_now_ns() + END_NS;
 	unsigned i;
 
-	for (i = 0; i < supervisor->child_count; i++)
-		if (supervisor->children[i].pid != 0 &&
-		    supervisor->children[i].kind != ROLE_KEEPER)
-			(void)kill(supervisor->children[i].pid, SIGKILL);
+	kill_all(supervisor, false);
 	if (keeper_orders_end(&supervisor->orders))
 		for (i = 0; i < supervisor->child_count; i++)
 			if (supervisor->children[i].kind == ROLE_KEEPER &&
 			    supervisor->children[i].pid != 0 &&
 			    process_await(supervisor->children[i].pid, until_ns))
 				supervisor->children[i].pid = 0;
-	for (i = 0; i < supervisor->child_count; i++)
-		if (supervisor->children[i].pid != 0)
-			(void)kill(supervisor->children[i].pid, SIGKILL);
+	kill_all(supervisor, true);
 	until_ns = clock_now_ns() + KILLED_NS;
 	for (i = 0; i < supervisor->child_count; i++)
 		await_end(&supervisor->children[i], until_ns);
@@ -431,15 +433,13 @@ void children_end(struct supervisor *supervisor) {
 static void end_all(struct supervisor *supervisor, int64_t now_ns) {
 	unsigned i;
 
-	for (i = 0; i < supervisor->child_count; i++)
-		if (supervisor->children[i].pid != 0)
-			(void)kill(supervisor->children[i].pid, SIGKILL);
+	kill_all(supervisor, true);
 	for (i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
 		if (child->pid != 0) {
 			await_end(child, now_ns + KILLED_NS);
-					spawn_unlink(supervisor, child);
+			spawn_unlink(supervisor, child);
 		}
 		child->dead_pid = 0;
 		child->quick_deaths = 0;
