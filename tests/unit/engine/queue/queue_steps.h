@@ -27,6 +27,12 @@ static inline void servers(unsigned count, int64_t takes_ns) {
 	}
 }
 
+/* A queue with so many processes, and that many servers. */
+static inline void begin_queue(unsigned processes, unsigned count, int64_t takes_ns) {
+	world_open("", processes);
+	servers(count, takes_ns);
+}
+
 static inline void all_is_delivered(int64_t within_ns) {
 	if (!world_drain(within_ns)) {
 		world_tell();

@@ -7,8 +7,7 @@
 TEST_IN(NULL, tear_down, a_message_goes_at_once) {
 	unsigned mail;
 
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	mail = world_mail("d0.example*2 d1.example -");
 	all_is_delivered(S);
 	assert_int_equal(world_delivered(mail), 4);
@@ -18,8 +17,7 @@ TEST_IN(NULL, tear_down, a_message_goes_at_once) {
 
 /* Nothing is known of a server yet: one run tries it. */
 TEST_IN(NULL, tear_down, a_server_that_nobody_knows_is_tried_by_one_run) {
-	world_open("", 8);
-	servers(1, S);
+	begin_queue(8, 1, S);
 	for (int i = 0; i < 8; i++)
 		(void)world_mail("d0.example*5");
 	world_run(world.now_ns + 2 * S);
@@ -33,8 +31,7 @@ TEST_IN(NULL, tear_down, small_mail_goes_past_bulk) {
 	unsigned small[4];
 	int64_t begin_ns;
 
-	world_open("", 4);
-	servers(50, 200 * MS);
+	begin_queue(4, 50, 200 * MS);
 	for (int i = 0; i < 50; i++) {
 		(void)snprintf(text, sizeof(text), "d%d.example*40", i);
 		(void)world_mail(text);
@@ -81,8 +78,7 @@ TEST_IN(NULL, tear_down, a_server_that_hangs_stops_one_process_only) {
 	char text[64];
 	int64_t begin_ns;
 
-	world_open("", 4);
-	servers(20, 100 * MS);
+	begin_queue(4, 20, 100 * MS);
 	world_find_server("d7.example")->mode = SERVER_HANGS;
 	begin_ns = world.now_ns;
 	for (int i = 0; i < 400; i++) {
@@ -107,8 +103,7 @@ TEST_IN(NULL, tear_down, a_server_that_hangs_stops_one_process_only) {
 TEST_IN(NULL, tear_down, a_run_that_gets_on_in_times_to_come_stalls_all_the_same) {
 	struct grant_table *table;
 
-	world_open("", 1);
-	servers(2, MS);
+	begin_queue(1, 2, MS);
 	world.servers[0].mode = SERVER_HANGS;
 	world_mail("d0.example");
 	world_run(world.now_ns + S);
@@ -138,8 +133,7 @@ TEST_IN(NULL, tear_down, windows_are_respected) {
 }
 
 TEST_IN(NULL, tear_down, classes_are_respected) {
-	world_open("", 10);
-	servers(4, 200 * MS);
+	begin_queue(10, 4, 200 * MS);
 	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"d0.example\", "
 	    "\"d1.example\" ]; hold_at = 2; refuse_at = 2; }, { name = \"all\"; match = \"*\"; "
 	    "hold_at = 1000; refuse_at = 1000; } );\n"
@@ -157,8 +151,7 @@ TEST_IN(NULL, tear_down, mail_of_a_dead_server_is_due_when_it_is_back) {
 	unsigned connections;
 	int64_t back_ns;
 
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	s = world_find_server("d0.example");
 	s->mode = SERVER_REFUSES;
 	for (int i = 0; i < 30; i++)
@@ -187,8 +180,7 @@ TEST_IN(NULL, tear_down, what_is_held_by_hand_goes_when_it_is_resumed) {
 		.name_length = 10, .window = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	(void)world_mail("d0.example");
 	all_is_delivered(S);
 	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &hold,
@@ -211,8 +203,7 @@ TEST_IN(NULL, tear_down, a_resume_is_noticed_at_any_moment) {
 		.name_length = 10, .window = BY_HAND_UNSET };
 	struct window_owner owner;
 
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	(void)world_mail("d0.example d1.example");
 	all_is_delivered(S);
 	for (int i = 0; i < 20; i++) {
@@ -234,8 +225,7 @@ TEST_IN(NULL, tear_down, what_failed_is_tried_again_by_its_age) {
 	int64_t begin_ns, due_ns;
 	struct server *s;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	s = world_find_server("d0.example");
 	(void)world_mail("d0.example");
 	all_is_delivered(S);
@@ -255,8 +245,7 @@ TEST_IN(NULL, tear_down, what_failed_is_tried_again_by_its_age) {
 TEST_IN(NULL, tear_down, a_message_that_somebody_else_has_is_tried_again_soon) {
 	unsigned mail;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	mail = world_mail("d0.example");
 	world_lock(mail, world.now_ns + 3 * S);
 	world_run(world.now_ns + 100 * MS);
@@ -267,8 +256,7 @@ TEST_IN(NULL, tear_down, a_message_that_somebody_else_has_is_tried_again_soon) {
 }
 
 TEST_IN(NULL, tear_down, many_for_one_server_share_processes) {
-	world_open("", 10);
-	servers(1, 10 * MS);
+	begin_queue(10, 1, 10 * MS);
 	(void)world_mail("d0.example");
 	all_is_delivered(S);
 	for (int i = 0; i < 400; i++)
@@ -284,8 +272,7 @@ TEST_IN(NULL, tear_down, many_for_one_server_share_processes) {
 TEST_IN(NULL, tear_down, a_long_queue_takes_few_runs) {
 	char text[64];
 
-	world_open("", 10);
-	servers(64, 2 * MS);
+	begin_queue(10, 64, 2 * MS);
 	for (int i = 0; i < 6400; i++) {
 		(void)snprintf(text, sizeof(text), "d%d.example", i * 7 % 64);
 		(void)world_mail_in((unsigned)i % WORLD_DIRECTORIES, text);
@@ -296,8 +283,7 @@ TEST_IN(NULL, tear_down, a_long_queue_takes_few_runs) {
 }
 
 TEST_IN(NULL, tear_down, a_process_table_that_is_full_is_tried_again) {
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.no_process = true;
 	for (int i = 0; i < 20; i++)
 		(void)world_mail("d0.example");
@@ -312,8 +298,7 @@ TEST_IN(NULL, tear_down, a_process_table_that_is_full_is_tried_again) {
 TEST_IN(NULL, tear_down, a_role_that_is_killed_leaves_nothing_behind) {
 	char text[64];
 
-	world_open("", 6);
-	servers(10, 50 * MS);
+	begin_queue(6, 10, 50 * MS);
 	for (int i = 0; i < 200; i++) {
 		(void)snprintf(text, sizeof(text), "d%d.example*3 d%d.example -", i % 10,
 		    (i + 5) % 10);
@@ -330,8 +315,7 @@ TEST_IN(NULL, tear_down, a_role_that_is_killed_leaves_nothing_behind) {
 TEST_IN(NULL, tear_down, a_run_that_ends_while_postern_is_away_counts_no_failure) {
 	unsigned mail, locked;
 
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	world.no_process = true;
 	mail = world_mail("d0.example");
 	locked = world_mail("d1.example");
@@ -354,8 +338,7 @@ TEST_IN(NULL, tear_down, a_run_that_ends_while_postern_is_away_counts_no_failure
 TEST_IN(NULL, tear_down, what_fails_after_a_restart_waits_for_its_retry_time) {
 	unsigned mail;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world_find_server("d0.example")->mode = SERVER_PUTS_OFF;
 	world.no_process = true;
 	mail = world_mail("d0.example");
@@ -372,8 +355,7 @@ TEST_IN(NULL, tear_down, what_fails_after_a_restart_waits_for_its_retry_time) {
 TEST_IN(NULL, tear_down, what_cannot_be_written_after_a_restart_is_not_repeated_for_long) {
 	unsigned mail;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.no_process = true;
 	mail = world_mail("d0.example");
 	world_run(world.now_ns + 2 * S);
@@ -389,8 +371,7 @@ TEST_IN(NULL, tear_down, what_cannot_be_written_after_a_restart_is_not_repeated_
 TEST_IN(NULL, tear_down, a_server_that_hangs_goes_last_in_its_message) {
 	unsigned mail[3];
 
-	world_open("", 2);
-	servers(3, 100 * MS);
+	begin_queue(2, 3, 100 * MS);
 	(void)world_mail("d1.example d2.example");
 	all_is_delivered(S);
 	world.servers[0].mode = SERVER_HANGS;
@@ -405,8 +386,7 @@ TEST_IN(NULL, tear_down, a_server_that_hangs_goes_last_in_its_message) {
 TEST_IN(NULL, tear_down, a_server_that_is_slow_goes_alone_for_an_hour) {
 	unsigned got;
 
-	world_open("", 4);
-	servers(3, 10 * MS);
+	begin_queue(4, 3, 10 * MS);
 	(void)world_mail("d0.example d1.example d2.example");
 	all_is_delivered(S);
 	world.servers[0].mode = SERVER_SLOW;
@@ -425,8 +405,7 @@ TEST_IN(NULL, tear_down, a_server_that_is_slow_goes_alone_for_an_hour) {
 
 /* From the first time on, when nothing is known of it yet. */
 TEST_IN(NULL, tear_down, a_server_that_is_new_and_slow_gets_its_time) {
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.servers[0].mode = SERVER_SLOW;
 	(void)world_mail("d0.example");
 	all_is_delivered(60 * S);
@@ -437,8 +416,7 @@ TEST_IN(NULL, tear_down, a_server_that_is_new_and_slow_gets_its_time) {
 TEST_IN(NULL, tear_down, a_server_that_is_new_and_hangs_is_not_tried_again_at_once) {
 	int64_t due_ns;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.servers[0].mode = SERVER_HANGS;
 	world.hang_timeout_s = 60;
 	(void)world_mail("d0.example");
@@ -490,8 +468,7 @@ TEST_IN(NULL, tear_down, a_file_of_which_nothing_can_be_taken_is_read_each_secon
 
 /* Windows are observed only, and a class is not: no run after the other. */
 TEST_IN(NULL, tear_down, a_class_that_is_full_is_not_asked_again_at_once) {
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	world.servers[0].host = "mx.few.example";
 	site_reload(&world.site, "observe = true;\n"
 	    "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; hold_at = 0; "
@@ -507,8 +484,7 @@ TEST_IN(NULL, tear_down, a_class_that_is_full_is_not_asked_again_at_once) {
 TEST_IN(NULL, tear_down, a_file_that_is_removed_proves_no_server) {
 	unsigned first;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.servers[0].mode = SERVER_HANGS;
 	first = world_mail("d0.example");
 	(void)world_mail("d0.example");
@@ -529,8 +505,7 @@ TEST_IN(NULL, tear_down, a_class_that_is_held_is_asked_again_at_retry_times) {
 	struct by_hand resume = order;
 	struct window_owner owner;
 
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	world.servers[0].host = "mx.few.example";
 	site_reload(&world.site, "classes = ( { name = \"few\"; match = [ \"*.few.example\" ]; "
 	    "hold_at = 9; }, { name = \"all\"; match = \"*\"; hold_at = 1000; } );\n"
@@ -552,8 +527,7 @@ TEST_IN(NULL, tear_down, a_class_that_is_held_is_asked_again_at_retry_times) {
 TEST_IN(NULL, tear_down, runs_of_an_earlier_role_that_hang_hold_nobody_up) {
 	char text[64];
 
-	world_open("", 2);
-	servers(3, 10 * MS);
+	begin_queue(2, 3, 10 * MS);
 	(void)world_mail("d0.example");
 	(void)world_mail("d1.example");
 	all_is_delivered(2 * S);
@@ -576,8 +550,7 @@ TEST_IN(NULL, tear_down, runs_of_an_earlier_role_that_hang_hold_nobody_up) {
 TEST_IN(NULL, tear_down, many_servers_that_hang_leave_processes_to_the_rest) {
 	char text[64];
 
-	world_open("", 4);
-	servers(40, 10 * MS);
+	begin_queue(4, 40, 10 * MS);
 	world.hang_timeout_s = 3600;
 	for (int i = 0; i < 30; i++) {
 		world.servers[i].mode = SERVER_HANGS;
@@ -601,8 +574,7 @@ TEST_IN(NULL, tear_down, a_message_of_100000_recipients) {
 	size_t at = 0;
 	unsigned mail;
 
-	world_open("", 4);
-	servers(60, MS / 50);
+	begin_queue(4, 60, MS / 50);
 	for (int i = 0; i < 50; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%sd%d.example*2000",
 		    i == 0 ? "" : " ", i);

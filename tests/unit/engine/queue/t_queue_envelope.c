@@ -26,8 +26,7 @@ static uint32_t jobs(void) {
 
 /* 40 servers of 500 ms, 22 processes: two rounds, a process each. */
 TEST_IN(NULL, tear_down, files_of_a_message_run_side_by_side) {
-	world_open("", 22);
-	servers(40, 500 * MS);
+	begin_queue(22, 40, 500 * MS);
 	envelope("7AK00000000001", 0, 40, 1);
 	world_run(world.now_ns + 200 * MS);
 	assert_int_equal(world.processes, 22);
@@ -43,8 +42,7 @@ TEST_IN(NULL, tear_down, small_mail_passes_a_message_of_many_files) {
 	unsigned single;
 	int64_t came_ns;
 
-	world_open("", 2);
-	servers(51, 200 * MS);
+	begin_queue(2, 51, 200 * MS);
 	envelope("7AK00000000001", 0, 50, 8);
 	world_run(world.now_ns + 1 * S);
 	came_ns = world.now_ns;
@@ -59,8 +57,7 @@ TEST_IN(NULL, tear_down, small_mail_passes_a_message_of_many_files) {
 TEST_IN(NULL, tear_down, files_of_other_messages_are_other_jobs) {
 	char text[64];
 
-	world_open("", 2);
-	servers(51, 200 * MS);
+	begin_queue(2, 51, 200 * MS);
 	for (unsigned i = 0; i < 50; i++) {
 		(void)snprintf(text, sizeof(text), "d%u.example*8", i);
 		(void)world_mail(text);
@@ -72,8 +69,7 @@ TEST_IN(NULL, tear_down, files_of_other_messages_are_other_jobs) {
 
 /* One of the servers hangs: the others' recipients do not wait for it. */
 TEST_IN(NULL, tear_down, one_that_hangs_holds_up_no_other) {
-	world_open("", 8);
-	servers(20, 200 * MS);
+	begin_queue(8, 20, 200 * MS);
 	world.servers[7].mode = SERVER_HANGS;
 	world.hang_timeout_s = 300;
 	envelope("7AK00000000001", 0, 20, 1);
@@ -85,8 +81,7 @@ TEST_IN(NULL, tear_down, one_that_hangs_holds_up_no_other) {
 
 /* What fails of a message comes back to its job, and its files end one by one. */
 TEST_IN(NULL, tear_down, failures_and_removals_leave_nothing_behind) {
-	world_open("", 4);
-	servers(30, 100 * MS);
+	begin_queue(4, 30, 100 * MS);
 	world.servers[3].mode = SERVER_PUTS_OFF;
 	world.servers[4].mode = SERVER_REFUSES;
 	envelope("7AK00000000001", 0, 30, 3);
@@ -144,8 +139,7 @@ static const struct envelope *file(const char *id, const char *sender, int64_t m
 TEST_IN(NULL, tear_down, what_makes_files_one_message) {
 	const struct envelope *first, *other;
 
-	world_open("", 1);
-	servers(1, S);
+	begin_queue(1, 1, S);
 	first = file("7AL000AA000123", "a@example.org", 100, "7AL000AA000123");
 	assert_ptr_equal(file("7AL000AB000123", "a@example.org", 100, "7AL000AA000123"), first);
 	assert_ptr_equal(file("7AL000AC000999", "a@example.org", 100, "7AL000AA000123"), first);

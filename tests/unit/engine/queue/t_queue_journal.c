@@ -39,8 +39,7 @@ static void all_is_gone(int64_t within_ns) {
 
 /* So many servers; memory for so many messages (0: as it is). */
 static void begin(unsigned count, int64_t takes_ns, uint32_t active) {
-	world_open("", 4);
-	servers(count, takes_ns);
+	begin_queue(4, count, takes_ns);
 	if (active > 0)
 		small(active);
 }

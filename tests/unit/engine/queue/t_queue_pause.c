@@ -16,8 +16,7 @@ TEST_IN(NULL, tear_down, a_sendmail_that_does_nothing_is_paused) {
 	unsigned mail = 0;
 	int64_t due_ns;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.does_nothing = true;
 	for (int i = 0; i < 10; i++)
 		mail = world_mail("d0.example");
@@ -39,8 +38,7 @@ TEST_IN(NULL, tear_down, a_sendmail_that_does_nothing_is_paused) {
 TEST_IN(NULL, tear_down, a_sendmail_that_fails_at_once_is_paused_soon) {
 	unsigned mail;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.does_nothing = true;
 	world.ends = QUEUE_RUN_FAILED;
 	mail = world_mail("d0.example");
@@ -58,8 +56,7 @@ TEST_IN(NULL, tear_down, a_sendmail_that_cannot_be_run_is_paused) {
 	unsigned mail;
 	int64_t due_ns;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.no_process = true;
 	mail = world_mail("d0.example");
 	world_run(world.now_ns + 2 * S);
@@ -76,8 +73,7 @@ TEST_IN(NULL, tear_down, a_sendmail_that_cannot_be_run_is_paused) {
 TEST_IN(NULL, tear_down, what_a_killed_run_did_not_come_to_is_due_at_once) {
 	unsigned mail;
 
-	world_open("", 1);
-	servers(6, 10 * MS);
+	begin_queue(1, 6, 10 * MS);
 	(void)world_mail("d0.example d1.example d2.example d3.example d4.example d5.example");
 	all_is_delivered(2 * S);
 	world.servers[2].mode = SERVER_HANGS;
@@ -98,8 +94,7 @@ TEST_IN(NULL, tear_down, what_a_killed_run_did_not_come_to_is_due_at_once) {
 TEST_IN(NULL, tear_down, a_message_whose_runs_are_killed_each_time_is_tried_later_and_later) {
 	unsigned mail;
 
-	world_open("", 1);
-	servers(2, 1 * S);
+	begin_queue(1, 2, 1 * S);
 	mail = world_mail("-");
 	world.ends = QUEUE_RUN_KILLED;
 	world_run(world.now_ns + S);
@@ -119,8 +114,7 @@ TEST_IN(NULL, tear_down, a_message_whose_runs_are_killed_each_time_is_tried_late
 TEST_IN(NULL, tear_down, a_file_that_could_not_be_written_is_not_run_again_at_once) {
 	unsigned mail, other;
 
-	world_open("", 4);
-	servers(2, 10 * MS);
+	begin_queue(4, 2, 10 * MS);
 	world.no_disk = true;
 	world.ends = QUEUE_RUN_NOT_WRITTEN;
 	mail = world_mail("d0.example*2");
@@ -153,8 +147,7 @@ static bool take_run(void *context, const struct queue_run_row *row) {
 TEST_IN(NULL, tear_down, a_destination_whose_mail_waits_for_its_retry_says_so) {
 	enum queue_wait wait = QUEUE_WAIT_COUNT;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	world.servers[0].mode = SERVER_PUTS_OFF;
 	(void)world_mail("d0.example");
 	world_run(world.now_ns + 5 * S);
@@ -165,8 +158,7 @@ TEST_IN(NULL, tear_down, a_destination_whose_mail_waits_for_its_retry_says_so) {
 TEST_IN(NULL, tear_down, a_run_that_was_not_heard_of_has_no_progress) {
 	int64_t progress_ns = -1;
 
-	world_open("", 4);
-	servers(1, 10 * MS);
+	begin_queue(4, 1, 10 * MS);
 	(void)world_mail("d0.example");
 	world_run(world.now_ns + MS);
 	queue_each_run(world.queue, take_run, &progress_ns);

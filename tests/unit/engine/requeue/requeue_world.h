@@ -260,6 +260,12 @@ static inline void held(const char *id, const char *destination) {
 }
 
 /* Lets the time pass, with a turn as often as is asked for. */
+/* It is on the queue's list, with this text. */
+static inline void listed(const char *id, const char *recipient, const char *text) {
+	requeue_list_recipient(requeue, &block.generation, 0, span(id), span(recipient), span(text),
+	    now_ns, now_ns);
+}
+
 static inline void pass(int64_t ns) {
 	int64_t end_ns = now_ns + ns;
 

@@ -42,17 +42,12 @@ TEST_IN(begin, end, the_list) {
 	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
 	    span("u@a.example"), span("connect to mx[192.0.2.1]:25: Connection refused"),
 	    now_ns - 5 * S, now_ns);
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
-	    span("v@a.example"), span("Postern: provider:a is suspended"), now_ns, now_ns);
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA2"),
-	    span("u@d.example"), span("Postern: d.example is suspended"), now_ns, now_ns);
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA3"),
-	    span("nobody"), span("connect to mx[192.0.2.1]:25: refused"), now_ns, now_ns);
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA4"),
-	    span("u@a.example"), span(""), now_ns, now_ns);
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA5"),
-	    span("u@a.example"), span("host mx[192.0.2.1] said: 450 4.2.0 greylisted "
-	    "(in reply to RCPT TO command)"), now_ns, now_ns);
+	listed("AAAAAA1", "v@a.example", "Postern: provider:a is suspended");
+	listed("AAAAAA2", "u@d.example", "Postern: d.example is suspended");
+	listed("AAAAAA3", "nobody", "connect to mx[192.0.2.1]:25: refused");
+	listed("AAAAAA4", "u@a.example", "");
+	listed("AAAAAA5", "u@a.example",
+	    "host mx[192.0.2.1] said: 450 4.2.0 greylisted " "(in reply to RCPT TO command)");
 	requeue_listed(requeue, 0, true, now_ns);
 	/* d.example came back while nobody looked */
 	counts_are(1, 1, 0);
@@ -85,8 +80,7 @@ TEST_IN(begin, end, deleted_or_put_on_hold) {
 	assert_int_equal(lists, 2);
 	counts_are(0, 30, 10);
 	/* the last one is still there, and one comes that the list does not have yet */
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAA39"),
-	    span("u@b.example"), span("Postern: b.example is suspended"), now_ns, now_ns);
+	listed("AAAAA39", "u@b.example", "Postern: b.example is suspended");
 	held("AAAAA98", "b.example");
 	requeue_listed(requeue, 0, true, now_ns);
 	pass(20 * S);
@@ -133,9 +127,7 @@ TEST_IN(begin, end, doubts_that_were_wrong) {
 			window_is("b.example", 5);
 		}
 		if (lists > before) {
-			requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
-			    span("u@b.example"), span("connect to mx[192.0.2.1]:25: refused"),
-			    now_ns, now_ns);
+			listed("AAAAAA1", "u@b.example", "connect to mx[192.0.2.1]:25: refused");
 			requeue_listed(requeue, 0, true, now_ns);
 		}
 	}
@@ -287,16 +279,13 @@ TEST_IN(begin, end, chance) {
 TEST_IN(begin, end, what_a_class_held_is_handed_out) {
 	pass(0);
 	class_held = true;
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA1"),
-	    span("u@b.example"), span("Postern: class x is held (0123456789ab)"), now_ns, now_ns);
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA2"),
-	    span("u@b.example"), span("Postern: class x holds 2 of 2 sessions"), now_ns, now_ns);
+	listed("AAAAAA1", "u@b.example", "Postern: class x is held (0123456789ab)");
+	listed("AAAAAA2", "u@b.example", "Postern: class x holds 2 of 2 sessions");
 	requeue_listed(requeue, 0, true, now_ns);
 	pass(100 * S);
 	assert_int_equal(out_count, 0);
 	class_held = false;
-	requeue_list_recipient(requeue, &block.generation, 0, span("AAAAAA3"),
-	    span("u@d.example"), span("Postern: class x is held"), now_ns, now_ns);
+	listed("AAAAAA3", "u@d.example", "Postern: class x is held");
 	pass(S);
 	assert_int_equal(out_count, 2);
 	counts_are(1, 0, 2);

@@ -9,8 +9,7 @@ TEST_IN(NULL, tear_down, lists_that_are_too_long_for_a_grant) {
 	size_t at = 0;
 	unsigned mail;
 
-	world_open("", 4);
-	servers(64, MS);
+	begin_queue(4, 64, MS);
 	/* 40 of them put it off, 24 take it */
 	for (int i = 0; i < 64; i++) {
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%sd%d.example",
@@ -33,8 +32,7 @@ TEST_IN(NULL, tear_down, an_alias_is_tried_though_its_grant_is_a_short_list) {
 	size_t at = 0;
 	unsigned mail;
 
-	world_open("", 4);
-	servers(64, MS);
+	begin_queue(4, 64, MS);
 	for (int i = 0; i < 64; i++) {
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%sd%d.example",
 		    i == 0 ? "" : " ", i);
@@ -130,8 +128,7 @@ TEST_IN(NULL, tear_down, nor_does_it_where_the_first_come_goes_first) {
 TEST_IN(NULL, tear_down, all_processes_run_though_grants_are_bounded) {
 	char text[32];
 
-	world_open("", 250);
-	servers(60, 500 * MS);
+	begin_queue(250, 60, 500 * MS);
 	for (unsigned i = 0; i < 60; i++) {
 		(void)snprintf(text, sizeof(text), "d%u.example", i);
 		(void)world_mail(text);
