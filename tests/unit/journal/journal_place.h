@@ -178,6 +178,11 @@ static inline void sync_all(void) {
 	assert_int_equal(sync_log(place->log, place->now_ns), 0);
 }
 
+static inline void append_and_sync(const char *text) {
+	append(text, NULL);
+	sync_all();
+}
+
 /* Its calls after so much time. */
 static inline int64_t after(int64_t ns) {
 	place->now_ns += ns;

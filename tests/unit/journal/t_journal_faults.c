@@ -77,8 +77,7 @@ TEST_IN(set_up, tear_down, test_what_a_failed_sync_left_is_not_read) {
 TEST_IN(set_up, tear_down, test_what_was_given_up_is_deleted) {
 	char text[1000];
 
-	append("kept", NULL);
-	sync_all();
+	append_and_sync("kept");
 	memset(text, 'x', sizeof(text));
 	for (unsigned i = 0; i < 200; i++)
 		journal_log_append(place->log, JOURNAL_GROUP, text, sizeof(text), NULL);
@@ -93,15 +92,13 @@ TEST_IN(set_up, tear_down, test_what_was_given_up_is_deleted) {
 	assert_int_equal(access(file_path(3), F_OK), -1);
 	place->fail_write = 0;
 	after(2 * S);
-	append("anew", NULL);
-	sync_all();
+	append_and_sync("anew");
 	assert_non_null(strstr(seen_of(), "> anew "));
 	assert_memory_equal(told, "kept <torn:", 11);
 }
 
 TEST_IN(set_up, tear_down, test_a_probe_that_fails_leaves_nothing) {
-	append("kept", NULL);
-	sync_all();
+	append_and_sync("kept");
 	append("lost", NULL);
 	place->fail_sync = EIO;
 	journal_log_sync_by(place->log, place->now_ns);
@@ -167,8 +164,7 @@ TEST_IN(set_up, tear_down, test_a_disk_that_comes_and_goes) {
 }
 
 TEST_IN(set_up, tear_down, test_a_read_only_disk_is_read_at_the_start) {
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	close_log();
 	place->fail_create = place->fail_write = EROFS;
 	open_log();
@@ -185,8 +181,7 @@ TEST_IN(set_up, tear_down, test_a_read_only_disk_is_read_at_the_start) {
 }
 
 TEST_IN(set_up, tear_down, test_a_directory_that_comes_later) {
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	close_log();
 	place->fail_list = EIO;
 	open_log();
@@ -203,8 +198,7 @@ TEST_IN(set_up, tear_down, test_a_directory_that_comes_later) {
 TEST_IN(set_up, tear_down, test_the_directory_is_removed) {
 	char path[128];
 
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	unlink(file_path(1));
 	snprintf(path, sizeof(path), "%s/lock", place->path);
 	unlink(path);
@@ -219,8 +213,7 @@ TEST_IN(set_up, tear_down, test_the_directory_is_removed) {
 	after(4 * S);
 	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
 	assert_int_equal(place->renewed, 1);
-	append("anew", NULL);
-	sync_all();
+	append_and_sync("anew");
 	assert_string_equal(seen_of(), "anew ");
 }
 
@@ -248,8 +241,7 @@ TEST_IN(set_up, tear_down, test_faults_in_the_thread) {
 	place->options.threaded = true;
 	open_log();
 	fd = (struct pollfd){ .fd = journal_log_event_fd(place->log), .events = POLLIN };
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	append("two", NULL);
 	place->fail_sync = EIO;
 	journal_log_sync_by(place->log, place->now_ns);
@@ -265,8 +257,7 @@ TEST_IN(set_up, tear_down, test_faults_in_the_thread) {
 		assert_int_equal(poll(&fd, 1, 10000), 1);
 		journal_log_turn(place->log, place->now_ns);
 	}
-	append("anew", NULL);
-	sync_all();
+	append_and_sync("anew");
 	assert_string_equal(all_of(), "one <torn:27> anew ");
 }
 

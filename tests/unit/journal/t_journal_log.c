@@ -24,8 +24,7 @@ TEST_IN(set_up, tear_down, test_what_was_appended_is_read_again) {
 }
 
 TEST_IN(set_up, tear_down, test_a_killed_process_leaves_a_torn_tail) {
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	append("two", NULL);
 	journal_log_flush(place->log);
 	close_log();
@@ -157,8 +156,7 @@ TEST_IN(set_up, tear_down, test_the_second_writer_waits) {
 	assert_int_equal(journal_log_error(log, NULL), EAGAIN);
 	assert_int_equal(journal_log_append(log, JOURNAL_GROUP, "x", 1, NULL), 0);
 	assert_int_equal(journal_log_turn(log, place->now_ns), place->now_ns + S);
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	close_log();
 	journal_log_turn(log, place->now_ns + S);
 	assert_int_equal(journal_log_state(log), JOURNAL_GOOD);
@@ -188,6 +186,5 @@ TEST_IN(set_up, tear_down, test_the_thread_tells_by_its_descriptor) {
 		assert_int_equal(poll(&fd, 1, 0), 0);
 		assert_int_equal(journal_log_synced(place->log), journal_log_last(place->log));
 	}
-	append("two", NULL);
-	sync_all();
+	append_and_sync("two");
 }

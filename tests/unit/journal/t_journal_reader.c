@@ -90,18 +90,15 @@ TEST_IN(set_up, tear_down, test_a_file_whose_head_cannot_be_read_is_a_fault) {
 TEST_IN(set_up, tear_down, test_a_tail_of_zeros) {
 	uint8_t zeros[300] = { 0 };
 
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	append("two", NULL);
 	journal_log_flush(place->log);
 	close_log();
 	poke(1, FIRST + 27, zeros, 300);
 	assert_string_equal(seen_of(), "one <torn:300> ");
 	open_log();
-	append("three", NULL);
-	sync_all();
-	append("four", NULL);
-	sync_all();
+	append_and_sync("three");
+	append_and_sync("four");
 	assert_string_equal(seen_of(), "one <torn:300> three four ");
 	poke(1, FIRST, zeros, 27);
 	assert_string_equal(seen_of(), "<damage:27> <torn:300> three four ");
@@ -109,8 +106,7 @@ TEST_IN(set_up, tear_down, test_a_tail_of_zeros) {
 
 /* A reader while the writer is in the middle of a record. */
 TEST_IN(set_up, tear_down, test_half_a_record_is_a_torn_tail) {
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	append("two", NULL);
 	journal_log_flush(place->log);
 	for (unsigned cut = 26; cut > 0; cut--) {
@@ -136,10 +132,8 @@ TEST_IN(set_up, tear_down, test_a_record_within_a_text_is_not_believed) {
 	memset(text, 'x', sizeof(text));
 	memcpy(text + 10, inner, length);
 	journal_log_append(place->log, JOURNAL_GROUP, text, sizeof(text), NULL);
-	append("three", NULL);
-	sync_all();
-	append("four", NULL);
-	sync_all();
+	append_and_sync("three");
+	append_and_sync("four");
 	poke(1, FIRST + 27, "Y", 1);
 	assert_string_equal(seen_of(), "one <damage:152> three four ");
 }
@@ -161,8 +155,7 @@ static void put_record(long offset, uint8_t version, uint64_t sequence,
 
 /* Types and versions that are not known yet are passed over by their length. */
 TEST_IN(set_up, tear_down, test_records_of_a_later_version) {
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	close_log();
 	put_record(FIRST + 27, 1, 3, "type");
 	put_record(FIRST + 27 + 28, 2, 4, "version");
@@ -179,8 +172,7 @@ TEST_IN(set_up, tear_down, test_a_file_of_a_later_version) {
 		.length = sizeof(payload), .sequence = 1, .behind = 1, .payload = payload };
 	int fd;
 
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	close_log();
 	fd = open(file_path(1), O_RDONLY);
 	assert_int_equal(pread(fd, payload, sizeof(payload), JOURNAL_HEADER), sizeof(payload));
@@ -224,8 +216,7 @@ TEST_IN(set_up, tear_down, test_strange_names) {
 	ssize_t size;
 	int fd;
 
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	fd = open(file_path(1), O_RDONLY);
 	size = read(fd, copy, sizeof(copy));
 	close(fd);
@@ -241,8 +232,7 @@ TEST_IN(set_up, tear_down, test_strange_names) {
 	journal_reader_close(&reader);
 	open_log();
 	assert_int_equal(journal_log_begin(place->log).file, 8);
-	append("two", NULL);
-	sync_all();
+	append_and_sync("two");
 	seen_of();
 	assert_int_equal(count_of("one "), 1);
 	assert_int_equal(count_of("two "), 1);
@@ -280,8 +270,7 @@ TEST_IN(set_up, tear_down, test_a_file_of_lengths) {
 	static uint8_t bytes[1 << 20];
 	int64_t began;
 
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	close_log();
 	/* 43000 headers of records of 200 kB: to sum them all up takes 8 GB */
 	for (uint32_t i = 0; i < sizeof(bytes) / 24; i++) {
@@ -302,10 +291,8 @@ TEST_IN(set_up, tear_down, test_a_file_of_lengths) {
 TEST_IN(set_up, tear_down, test_a_huge_file) {
 	int64_t began;
 
-	append("one", NULL);
-	sync_all();
-	append("two", NULL);
-	sync_all();
+	append_and_sync("one");
+	append_and_sync("two");
 	close_log();
 	assert_int_equal(truncate(file_path(1), (INT64_C(4) << 30) + 100), 0);
 	began = clock_thread_cpu_ns();

@@ -6,8 +6,7 @@
 
 /* A life that left "one", synced, and "two", which no sync covers. */
 static void live_once(void) {
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	append("two", NULL);
 	journal_log_flush(place->log);
 	close_log();
@@ -63,8 +62,7 @@ TEST_IN(set_up, tear_down, test_a_head_that_can_never_be_read) {
 		after(30 * S);
 	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
 	place->fail_read = 0;
-	append("three", NULL);
-	sync_all();
+	append_and_sync("three");
 }
 
 TEST_IN(set_up, tear_down, test_files_of_random_bytes_are_told) {
@@ -84,8 +82,7 @@ TEST_IN(set_up, tear_down, test_files_of_random_bytes_are_told) {
 	journal_log_count(place->log, &counts);
 	assert_true(counts.damages > 0);
 	assert_int_equal(counts.damage_bytes, 300);
-	append("two", NULL);
-	sync_all();
+	append_and_sync("two");
 }
 
 TEST_IN(set_up, tear_down, test_what_was_read_is_synced_with_the_first_group) {
@@ -130,8 +127,7 @@ static void start_full(void) {
 	after(S);
 	assert_int_equal(journal_log_state(place->log), JOURNAL_GOOD);
 	assert_int_equal(place->syncs, 2);	/* of what was read, too */
-	append("three", NULL);
-	sync_all();
+	append_and_sync("three");
 	assert_string_equal(seen_of(), "one two three ");
 }
 
@@ -174,8 +170,7 @@ TEST_IN(set_up, tear_down, test_a_start_without_positions_reads_the_end_alone) {
 TEST_IN(set_up, tear_down, test_the_current_file_vanishes_under_the_list) {
 	static char text[2000];
 
-	append("one", NULL);
-	sync_all();
+	append_and_sync("one");
 	for (unsigned i = 0; i < 9; i++)
 		after(S);
 	place->removed_by_list = file_path(1);

@@ -164,6 +164,11 @@ static inline void restore(void) {
 	segment_has_learned(site.segment, true);
 }
 
+static inline void lose_and_restore(void) {
+	lose_all();
+	restore();
+}
+
 static inline bool by_hand(enum manual_verb verb, const char *name, int64_t for_s,
     const char *reason) {
 	struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),

@@ -55,8 +55,7 @@ static void check_kept_for_ever(void) {
 	assert_in_range(room_files("keeper", &after), kept - 1, kept + 1);
 	assert_true(room_has("keeper", "0000000001.log") ||
 	    room_has("keeper", "0000000002.log"));
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(knows("ours.example"));
 	assert_false(knows("theirs.example"));
 	assert_false(knows("held.example"));
@@ -163,8 +162,7 @@ TEST_IN(open_site, close_site, a_file_with_records_that_are_not_known_is_not_del
 			number = i;
 	}
 	snprintf(name, sizeof(name), "%010u.log", number);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_int_equal(news_of(JOURNAL_NEWS_LATER, JOURNAL_ROOM_FEED), 1);
 	assert_int_equal(news_of(JOURNAL_NEWS_DAMAGED, JOURNAL_ROOM_FEED), 0);
 	assert_true(knows("a.example"));

@@ -137,12 +137,10 @@ TEST_IN(open_site, close_site, what_a_rule_holds_is_not_written_as_done_by_hand)
 
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	open_journals();
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(recipients_find(site.segment, hold.address, 11, now_ns, &held));
 	assert_int_equal(held.rule, RECIPIENT_A_RULE);
 	assert_int_equal(news[0].actions, 0);

@@ -52,8 +52,7 @@ TEST_IN(open_site, close_site, whoever_changed_it) {
 	learn("late.example", 3, NULL);
 	turn();
 	turns(1);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("late.example", &is));
 	assert_int_equal(is.state.window.ceiling, 3);
 }
@@ -76,15 +75,13 @@ TEST_IN(open_site, close_site, the_last_of_several_counts) {
 		learn("a.example", ceiling, NULL);
 		turn();
 	}
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("a.example", &is));
 	assert_int_equal(is.state.window.ceiling, 8);
 	/* and once more, from what this life has written */
 	open_journals();
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("a.example", &is));
 	assert_int_equal(is.state.window.ceiling, 8);
 }
@@ -107,8 +104,7 @@ TEST_IN(open_site, close_site, its_relays_and_transports_too) {
 	turns(2);
 	learn("b.example", 3, NULL);
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(destinations_find(site.segment, "a.example", 9, &is));
 	assert_int_equal(is.relay_count, 2);
 	assert_memory_equal(is.relays, was.relays, sizeof(is.relays));
@@ -160,13 +156,11 @@ TEST_IN(open_site, close_site, without_a_feed) {
 	assert_true(by_hand(MANUAL_HOLD, "h.example", 0, "closed"));
 	journal_states_close(&states);
 	turns(3);
-	lose_all();
-	restore();
+	lose_and_restore();
 	open_journals();
 	journal_states_close(&states);
 	turns(3);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("h.example", &is));
 	assert_int_equal(is.state.window.state, WINDOW_HELD);
 	assert_string_equal(is.reason, "closed");
@@ -199,8 +193,7 @@ TEST_IN(open_site, close_site, what_was_written_later_counts) {
 	learn("c.example", 6, NULL);
 	journal_states_turn(states, now_ns += NS_PER_SECOND, wall_ns);
 	journal_manual_turn(manual, now_ns, wall_ns);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("c.example", &is));
 	assert_int_equal(is.state.window.ceiling, 6);
 	assert_int_equal(news[0].actions, 0);
@@ -228,8 +221,7 @@ TEST_IN(open_site, close_site, what_was_forgotten_stays_so) {
 	turns(2);
 	assert_true(by_hand(MANUAL_FORGET, "f.example", 0, NULL));
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	if (find_state("f.example", &is)) {
 		assert_false(is.state.begun);
 		assert_int_equal(is.state.ok, 0);
@@ -247,8 +239,7 @@ TEST_IN(open_site, close_site, what_was_done_before_there_was_a_journal) {
 	open_journals();
 	turns(2);
 	journal_states_close(&states);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("old.example", &is));
 	assert_int_equal(is.state.window.state, WINDOW_HELD);
 	assert_string_equal(is.reason, "since long");
@@ -295,8 +286,7 @@ TEST_IN(open_site, close_site, by_what_a_recipient_is_held_is_known_when_the_sta
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 	hold_by_rule("b@r.example", 600);
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(recipients_find(site.segment, "a@r.example", 11, now_ns, &held));
 	assert_true(held.event == hold.event);
 	assert_true(recipients_find(site.segment, "b@r.example", 11, now_ns, &held));
@@ -371,8 +361,7 @@ TEST_IN(open_site, close_site, what_was_dated_by_a_wrong_clock) {
 	turns(3);
 	wall_ns = right_ns;
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("d.example", &is));
 	assert_in_range(is.state.window.until_ns - now_ns, 590 * NS_PER_SECOND,
 	    600 * NS_PER_SECOND);
@@ -381,16 +370,14 @@ TEST_IN(open_site, close_site, what_was_dated_by_a_wrong_clock) {
 /* --- what need not be read ------------------------------------------------------------ */
 
 TEST_IN(open_site, close_site, an_empty_journal_is_no_news) {
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_int_equal(counted(COUNTER_JOURNAL_RESTORED), 0);
 }
 
 TEST_IN(open_site, close_site, only_a_new_state_is_taught) {
 	learn("a.example", 3, NULL);
 	turns(2);
-	lose_all();
-	restore();
+	lose_and_restore();
 	close_journals();
 	/* adopted */
 	site_restart(&site, 64, JOURNAL_SITE);

@@ -52,8 +52,7 @@ TEST_IN(open_site, close_site, a_directory_that_is_gone_is_told_once_and_goes_on
 	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_FEED), 1);
 	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_KEEPER), 1);
 	assert_int_equal(atomic_load(&record_of(JOURNAL_ROOM_FEED)->fares), JOURNAL_FARES_WELL);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("a.example", &is));
 	assert_int_equal(is.state.window.ceiling, 3);
 	assert_true(find_state("b.example", &is));
@@ -80,8 +79,7 @@ TEST_IN(open_site, close_site, one_that_never_was_there_comes) {
 	make_rooms();
 	turns(40);
 	assert_int_equal(news_of(JOURNAL_NEWS_WELL, JOURNAL_ROOM_FEED), 0);
-	lose_all();
-	restore();
+	lose_and_restore();
 	assert_true(find_state("a.example", &is));
 }
 
@@ -166,15 +164,13 @@ TEST_IN(open_site, close_site, files_full_of_anything) {
 			close(fd);
 		}
 		closedir(directory);
-		lose_all();
-		restore();
+		lose_and_restore();
 		open_journals();
 		learn_ceiling("good.example", 9, "421 too many");
 		turns(2);
 	}
 	until_positions_are_recorded();
-	lose_all();
-	restore();
+	lose_and_restore();
 	{
 		struct destination_window is;
 

@@ -202,8 +202,7 @@ TEST(a_group_of_several_turns_is_of_one_moment) {
 		}
 	}
 	turns(3);
-	lose_all();
-	restore();
+	lose_and_restore();
 	find_places();
 	/* both logs are at the lines that were dealt with */
 	assert_int_equal(at[0].spot.offset, 30000 + 2 * 60);

@@ -286,6 +286,12 @@ struct requeue_counts {
 	uint32_t out;		/* handed out, nothing was heard of them yet */
 };
 
+/* How many were handed out when that time has passed. */
+static inline unsigned out_after(int64_t ns) {
+	pass(ns);
+	return out_count;
+}
+
 static inline struct requeue_counts requeue_count(void) {
 	struct requeue_counts sum = { .waiting = 0 };
 

@@ -12,19 +12,16 @@ TEST_IN(begin, end, oldest_first_and_no_more_than_the_window) {
 	failed("AAAAAA4", "b.example", 40 * S);
 	failed("AAAAAA2", "b.example", 20 * S);
 	failed("CCCCCC1", "c.example", 90 * S);		/* is not down */
-	pass(60 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(60 * S), 0);
 	window_is("b.example", 2);
 	pass(S);
 	assert_int_equal(returns, 1);
 	assert_int_equal(out_count, 2);
 	assert_string_equal(out[0], "AAAAAA5");
 	assert_string_equal(out[1], "AAAAAA4");
-	pass(18 * S);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(18 * S), 2);
 	sent("AAAAAA5", "b.example");
-	pass(200 * MS);
-	assert_int_equal(out_count, 3);
+	assert_int_equal(out_after(200 * MS), 3);
 	assert_string_equal(out[2], "AAAAAA3");
 	sent("AAAAAA4", "b.example");
 	sent("AAAAAA3", "b.example");
@@ -32,8 +29,7 @@ TEST_IN(begin, end, oldest_first_and_no_more_than_the_window) {
 	assert_string_equal(out[4], "AAAAAA1");
 	sent("AAAAAA1", "b.example");
 	sent("AAAAAA2", "b.example");
-	pass(100 * S);
-	assert_int_equal(out_count, 5);
+	assert_int_equal(out_after(100 * S), 5);
 	assert_int_equal(requeued, 5);
 	counts_are(1, 0, 0);
 }
@@ -43,10 +39,8 @@ TEST_IN(begin, end, a_moment_for_the_hints) {
 	failed("AAAAAA1", "b.example", 0);
 	pass(S);
 	window_is("b.example", 1);
-	pass(300 * MS);
-	assert_int_equal(out_count, 0);
-	pass(300 * MS);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(300 * MS), 0);
+	assert_int_equal(out_after(300 * MS), 1);
 }
 
 /* What fails again waits for the next return. */
@@ -56,11 +50,9 @@ TEST_IN(begin, end, once_for_each_return) {
 	pass(S);
 	for (unsigned i = 1; i <= 3; i++) {
 		window_is("b.example", 1);
-		pass(2 * S);
-		assert_int_equal(out_count, i);
+		assert_int_equal(out_after(2 * S), i);
 		failed("AAAAAA1", "b.example", 0);
-		pass(1000 * S);
-		assert_int_equal(out_count, i);
+		assert_int_equal(out_after(1000 * S), i);
 		counts_are(1, 0, 0);
 		window_is("b.example", 0);
 		pass(S);
@@ -76,8 +68,7 @@ TEST_IN(begin, end, other_reasons_wait_for_postfix) {
 	counts_are(0, 0, 0);
 	failed("AAAAAA4", "b.example", 0);
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(S), 1);
 	note("AAAAAA4", "b.example", DELIVERY_DEFERRED, RESULT_RCPT_TEMPORARY,
 	    "450 4.2.0 greylisted", 0);
 	counts_are(0, 0, 0);
@@ -91,13 +82,11 @@ TEST_IN(begin, end, held_together) {
 	held("AAAAAA3", "b.example");
 	pass(S);
 	window_is("b.example", 3);
-	pass(S);
-	assert_int_equal(out_count, 3);
+	assert_int_equal(out_after(S), 3);
 	held("AAAAAA1", "b.example");
 	held("AAAAAA2", "b.example");
 	held("AAAAAA3", "b.example");
-	pass(S);
-	assert_int_equal(out_count, 6);
+	assert_int_equal(out_after(S), 6);
 }
 
 /* An answer of before its return: again, with pauses that grow to 31 s. */
@@ -108,25 +97,20 @@ TEST_IN(begin, end, held_by_an_old_answer) {
 	held("AAAAAA1", "b.example");
 	pass(S);
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(S), 1);
 	for (unsigned i = 0; i < 7; i++) {
 		held("AAAAAA1", "b.example");
-		pass(pauses[i] * S - 1);
-		assert_int_equal(out_count, i + 1);
-		pass(1);
-		assert_int_equal(out_count, i + 2);
+		assert_int_equal(out_after(pauses[i] * S - 1), i + 1);
+		assert_int_equal(out_after(1), i + 2);
 	}
 	sent("AAAAAA1", "b.example");
 	/* new mail that was held too late */
 	held("AAAAAA2", "b.example");
-	pass(S);
-	assert_int_equal(out_count, 9);
+	assert_int_equal(out_after(S), 9);
 	/* what a class holds is left to Postfix */
 	note("AAAAAA4", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 	    "Postern: class x holds 2 of 2 sessions", 0);
-	pass(100 * S);
-	assert_int_equal(out_count, 9);
+	assert_int_equal(out_after(100 * S), 9);
 }
 
 #define SUSPENDED "Postern: b.example is suspended for 5 s"
@@ -139,10 +123,8 @@ TEST_IN(begin, end, one_message_is_not_deferred_again_after_resume) {
 	held_for("AAAAAA1", "u@b.example", SUSPENDED);
 	pass(2 * S);
 	window_is("b.example", 5);
-	pass(28 * S - 1);
-	assert_int_equal(out_count, 0);
-	pass(1);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(28 * S - 1), 0);
+	assert_int_equal(out_after(1), 1);
 	(void)taken_up("AAAAAA1", "s@x.example");
 	sent("AAAAAA1", "b.example");
 	/* held for long: at once */
@@ -151,8 +133,7 @@ TEST_IN(begin, end, one_message_is_not_deferred_again_after_resume) {
 	held_for("AAAAAA2", "u@b.example", SUSPENDED);
 	pass(30 * S);
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(S), 2);
 }
 
 /* Any other mail has it forget. */
@@ -161,12 +142,10 @@ TEST_IN(begin, end, other_mail_that_is_taken_up_lets_it_go) {
 	(void)taken_up("AAAAAA1", "s@x.example");
 	held_for("AAAAAA1", "u@b.example", SUSPENDED);
 	window_is("b.example", 5);
-	pass(5 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(5 * S), 0);
 	assert_true(taken_up("BBBBBB1", "s@x.example"));
 	assert_false(taken_up("BBBBBB2", "s@x.example"));
-	pass(S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(S), 1);
 }
 
 /* Of the same sender to the same recipient all are remembered by one answer, which is not
@@ -179,10 +158,8 @@ TEST_IN(begin, end, the_same_address_is_one_answer) {
 	(void)taken_up("AAAAAA2", "s@x.example");
 	held_for("AAAAAA2", "u@b.example", SUSPENDED);
 	window_is("b.example", 5);
-	pass(10 * S - 1);
-	assert_int_equal(out_count, 0);
-	pass(1);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(10 * S - 1), 0);
+	assert_int_equal(out_after(1), 2);
 	window_is("b.example", 0);
 	(void)taken_up("AAAAAA3", "t@x.example");
 	(void)taken_up("AAAAAA4", "s@x.example");
@@ -190,12 +167,10 @@ TEST_IN(begin, end, the_same_address_is_one_answer) {
 	held_for("AAAAAA4", "u@b.example", SUSPENDED);
 	pass(S);
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 3);
+	assert_int_equal(out_after(S), 3);
 	assert_string_equal(out[2], "AAAAAA3");
 	(void)taken_up("AAAAAA3", "t@x.example");
-	pass(S);
-	assert_int_equal(out_count, 4);
+	assert_int_equal(out_after(S), 4);
 }
 
 /* Each of several recipients is asked about once more. */
@@ -205,8 +180,7 @@ TEST_IN(begin, end, of_several_recipients_none_is_remembered) {
 	held_for("AAAAAA1", "u@b.example", SUSPENDED);
 	held_for("AAAAAA1", "v@b.example", SUSPENDED);
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(S), 1);
 }
 
 TEST_IN(begin, end, a_resumed_recipient_s_mail_is_handed_out) {
@@ -215,19 +189,16 @@ TEST_IN(begin, end, a_resumed_recipient_s_mail_is_handed_out) {
 	held_recipient = "u@b.example";
 	held_for("AAAAAA1", "U@b.example", words);
 	held_for("AAAAAA2", "v@b.example", SUSPENDED);
-	pass(S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(S), 1);
 	assert_string_equal(out[0], "AAAAAA2");
 	pass(100 * S);
 	counts_are(1, 0, 1);
 	/* its destination is down meanwhile */
 	window_is("b.example", 0);
 	held_recipient = NULL;
-	pass(10 * S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(10 * S), 1);
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(S), 2);
 	assert_string_equal(out[1], "AAAAAA1");
 	/* a result of that recipient ends it, whatever else the message waits for */
 	note_for("AAAAAA1", "u@b.example", DELIVERY_SENT, RESULT_OK, "250 ok");
@@ -241,8 +212,7 @@ TEST_IN(begin, end, a_resumed_class_s_mail_is_handed_out) {
 	class_held = true;
 	held_for("AAAAAA1", "U@b.example", words);
 	held_for("AAAAAA2", "v@b.example", words);
-	pass(100 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(100 * S), 0);
 	counts_are(2, 0, 0);
 	/* other results of that destination say nothing of the class */
 	note_for("BBBBBB1", "w@b.example", DELIVERY_SENT, RESULT_OK, "250 ok");
@@ -250,16 +220,13 @@ TEST_IN(begin, end, a_resumed_class_s_mail_is_handed_out) {
 	/* its destination is down meanwhile */
 	window_is("b.example", 0);
 	class_held = false;
-	pass(10 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(10 * S), 0);
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(S), 2);
 	assert_int_equal(returns, 1);
 	/* held by an answer of before: again */
 	held_for("AAAAAA1", "u@b.example", words);
-	pass(2 * S);
-	assert_int_equal(out_count, 3);
+	assert_int_equal(out_after(2 * S), 3);
 	note_for("AAAAAA1", "u@b.example", DELIVERY_SENT, RESULT_OK, "250 ok");
 	note_for("AAAAAA2", "v@b.example", DELIVERY_DEFERRED, RESULT_RCPT_TEMPORARY, "450 no");
 	counts_are(0, 0, 0);
@@ -302,17 +269,14 @@ TEST_IN(begin, end, a_lane_that_postfix_suspended) {
 	for (unsigned i = 0; i < 3; i++)
 		note(ids[i], "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 		    "421 too many connections", 0);
-	pass(S);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(S), 2);
 	sent("AAAAAA1", "b.example");
-	pass(S);
-	assert_int_equal(out_count, 3);
+	assert_int_equal(out_after(S), 3);
 	/* suspended still: again after a pause; not at all while the destination is */
 	note("AAAAAA2", "b.example", DELIVERY_DEFERRED, RESULT_SUSPENDED,
 	    "421 too many connections", 0);
 	window_is("b.example", 0);
-	pass(100 * S);
-	assert_int_equal(out_count, 3);
+	assert_int_equal(out_after(100 * S), 3);
 }
 
 /* So it did, as the site took no more than it has: connections that took mail may be kept for
@@ -326,10 +290,8 @@ TEST_IN(begin, end, what_a_full_lane_keeps) {
 	pass(200 * MS);
 	/* that does not begin again with each */
 	sent("BBBBBB2", "b.example");
-	pass(2100 * MS);
-	assert_int_equal(out_count, 0);
-	pass(200 * MS);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(2100 * MS), 0);
+	assert_int_equal(out_after(200 * MS), 1);
 }
 
 /* Where one at a time is tried, and refused: after 1 s, 2 s, 4 s. */
@@ -344,8 +306,7 @@ TEST_IN(begin, end, one_by_one_in_vain) {
 	for (unsigned i = 1; i <= 3; i++) {
 		assert_int_equal(out_count, i);
 		failed(out[i - 1], "b.example", 0);
-		pass((1 << (i - 1)) * S - 100 * MS);
-		assert_int_equal(out_count, i);
+		assert_int_equal(out_after((1 << (i - 1)) * S - 100 * MS), i);
 		pass(200 * MS);
 	}
 	assert_int_equal(out_count, 4);
@@ -356,20 +317,16 @@ TEST_IN(begin, end, a_window_that_doubles) {
 	failed("AAAAAA1", "b.example", 0);
 	pass(10 * S);
 	window_is("b.example", 3);
-	pass(10 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(10 * S), 0);
 	window_is("b.example", 4);
-	pass(2 * S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(2 * S), 1);
 	failed("AAAAAA1", "b.example", 0);
 	window_is("b.example", 7);
-	pass(10 * S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(10 * S), 1);
 	window_is("b.example", 3);
 	pass(10 * S);
 	window_is("b.example", 6);
-	pass(10 * S);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(10 * S), 2);
 }
 
 TEST_IN(begin, end, no_faster_than_the_rate) {
@@ -382,12 +339,10 @@ TEST_IN(begin, end, no_faster_than_the_rate) {
 		failed(id, "b.example", (100 - i) * S);
 	}
 	window_is("b.example", 1000);
-	pass(450 * MS);
-	assert_int_equal(out_count, 10);
+	assert_int_equal(out_after(450 * MS), 10);
 	pass(2 * S);
 	assert_in_range(out_count, 29, 31);
-	pass(20 * S);
-	assert_int_equal(out_count, 100);
+	assert_int_equal(out_after(20 * S), 100);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(strtol(out[i] + 4, NULL, 10), i);
 }
@@ -398,11 +353,9 @@ TEST_IN(begin, end, observed_ones_are_left_alone) {
 	find("b.example", 9)->observed = true;
 	pass(S);
 	window_is("b.example", 5);
-	pass(100 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(100 * S), 0);
 	find("b.example", 9)->observed = false;
-	pass(2 * S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(2 * S), 1);
 }
 
 TEST_IN(begin, end, what_has_left_is_forgotten) {
@@ -418,8 +371,7 @@ TEST_IN(begin, end, what_has_left_is_forgotten) {
 	requeue_removed(requeue, 0, span("AAAAAA2"));
 	counts_are(0, 0, 0);
 	window_is("b.example", 5);
-	pass(100 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(100 * S), 0);
 }
 
 /* One of two recipients: the line of the other may stand before or behind it. */

@@ -11,18 +11,14 @@ TEST_IN(begin, end, a_flush_that_failed) {
 	pass(S);
 	refuses = true;
 	window_is("b.example", 5);
-	pass(2 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(2 * S), 0);
 	refuses = false;
-	pass(200 * MS);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(200 * MS), 1);
 	requeue_flush_failed(requeue, 0, "AAAAAA1", now_ns);
 	requeue_flush_failed(requeue, 0, "AAAAAA2", now_ns);
 	counts_are(0, 1, 0);
-	pass(900 * MS);
-	assert_int_equal(out_count, 1);
-	pass(200 * MS);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(900 * MS), 1);
+	assert_int_equal(out_after(200 * MS), 2);
 	/* nothing is ever heard of it */
 	pass(299 * S);
 	counts_are(0, 0, 1);
@@ -51,8 +47,7 @@ TEST_IN(begin, end, the_list) {
 	requeue_listed(requeue, 0, true, now_ns);
 	/* d.example came back while nobody looked */
 	counts_are(1, 1, 0);
-	pass(10 * S);
-	assert_int_equal(out_count, 1);
+	assert_int_equal(out_after(10 * S), 1);
 	assert_string_equal(out[0], "AAAAAA2");
 	/* nothing is heard of it: it may have been deleted */
 	pass(10000 * S);
@@ -72,8 +67,7 @@ TEST_IN(begin, end, deleted_or_put_on_hold) {
 		now_ns += S;
 	}
 	window_is("b.example", 5);
-	pass(S);
-	assert_int_equal(out_count, 5);
+	assert_int_equal(out_after(S), 5);
 	pass(20 * S);
 	/* so long ago takes no place, and the queue is read again */
 	assert_int_equal(out_count, 10);
@@ -83,8 +77,7 @@ TEST_IN(begin, end, deleted_or_put_on_hold) {
 	listed("AAAAA39", "u@b.example", "Postern: b.example is suspended");
 	held("AAAAA98", "b.example");
 	requeue_listed(requeue, 0, true, now_ns);
-	pass(20 * S);
-	assert_int_equal(out_count, 12);
+	assert_int_equal(out_after(20 * S), 12);
 	sent("AAAAA39", "b.example");
 	sent("AAAAA98", "b.example");
 	pass(S);
@@ -282,11 +275,9 @@ TEST_IN(begin, end, what_a_class_held_is_handed_out) {
 	listed("AAAAAA1", "u@b.example", "Postern: class x is held (0123456789ab)");
 	listed("AAAAAA2", "u@b.example", "Postern: class x holds 2 of 2 sessions");
 	requeue_listed(requeue, 0, true, now_ns);
-	pass(100 * S);
-	assert_int_equal(out_count, 0);
+	assert_int_equal(out_after(100 * S), 0);
 	class_held = false;
 	listed("AAAAAA3", "u@d.example", "Postern: class x is held");
-	pass(S);
-	assert_int_equal(out_count, 2);
+	assert_int_equal(out_after(S), 2);
 	counts_are(1, 0, 2);
 }

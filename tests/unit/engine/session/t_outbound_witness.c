@@ -93,6 +93,12 @@ static void dump(void) {
 	dump_without(0);
 }
 
+/* How many a class has after a dump. */
+static uint32_t open_in_dump(const char *class) {
+	dump();
+	return open_of(class);
+}
+
 static struct session session_of(uint16_t local_port) {
 	for (uint32_t shard = 0; shard < site.segment->header->shard_count;
 	     shard++) {
@@ -125,20 +131,17 @@ TEST_IN(NULL, tear_down, live_connections_are_counted_and_never_refused) {
 	kernel_has("203.0.113.2", 1000);	/* the same local half */
 	kernel_has("198.51.100.1", 1002);
 	kernel_has("203.0.113.9", 1003)->alive = false;
-	dump();
-	assert_int_equal(open_of("rest"), 3);
+	assert_int_equal(open_in_dump("rest"), 3);
 	assert_int_equal(open_of("net"), 1);
 	assert_int_equal(atomic_load(&site_class(&site, "rest")->open_inbound), 0);
 	assert_int_equal(counted(COUNTER_ADMITTED), 4);
 	assert_int_equal(atomic_load(&site_class(&site, "rest")->admitted), 3);
-	dump();
-	assert_int_equal(open_of("rest"), 3);
+	assert_int_equal(open_in_dump("rest"), 3);
 	assert_int_equal(counted(COUNTER_ADMITTED), 4);
 	/* inbound and outbound together */
 	assert_int_equal(site_verdict("192.0.2.1", 1, NULL), VERDICT_REFUSE);
 	kernel_count = 0;
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 	assert_int_equal(open_of("net"), 0);
 }
 
@@ -150,11 +153,9 @@ TEST_IN(NULL, tear_down, a_dump_that_lacks_one_does_not_end_it) {
 	assert_int_equal(open_of("rest"), 1);
 	kernel_count = 0;
 	kernel_is_silent = true;
-	dump();
-	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(open_in_dump("rest"), 1);
 	kernel_is_silent = false;
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 }
 
 TEST_IN(NULL, tear_down, announced_ends_are_looked_up) {
@@ -188,15 +189,12 @@ TEST_IN(NULL, tear_down, announced_ends_are_looked_up) {
 TEST_IN(NULL, tear_down, who_asks_is_not_counted_twice) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000)->uid = 0;
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 	/* counted before the configuration told so */
 	kernel[0].uid = SMTP_UID;
-	dump();
-	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(open_in_dump("rest"), 1);
 	kernel[0].uid = 0;
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 }
 
 TEST_IN(NULL, tear_down, a_client_of_our_own_server_is_inbound) {
@@ -205,21 +203,17 @@ TEST_IN(NULL, tear_down, a_client_of_our_own_server_is_inbound) {
 	with(THREE MTAS);
 	kernel_has("192.0.2.25", 1000);
 	/* the server's end comes into the list late */
-	dump();
-	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(open_in_dump("rest"), 1);
 	server = kernel_has("192.0.2.25", 1000);
 	server->outbound = false;
 	server->alive = false;		/* not even accepted */
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 	server->alive = true;
 	assert_int_equal(site_verdict("192.0.2.25", 1000, NULL), VERDICT_ADMIT);
-	dump();
-	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(open_in_dump("rest"), 1);
 	assert_int_equal(atomic_load(&site_class(&site, "rest")->open_inbound), 1);
 	kernel_count = 0;
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 }
 
 TEST_IN(NULL, tear_down, what_does_not_leave_the_host_is_never_outbound) {
@@ -230,31 +224,26 @@ TEST_IN(NULL, tear_down, what_does_not_leave_the_host_is_never_outbound) {
 	/* of none the server's end is listed */
 	kernel_has("192.0.2.25", 1000);
 	kernel_has("127.0.0.1", 1001)->client = address("127.0.0.2");
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 	/* a port that is nobody's service here */
 	kernel_has("192.0.2.25", 1000)->server_port = 587;
 	kernel_has("127.0.0.1", 1001)->server_port = 587;
 	/* and another host's */
 	kernel_has("192.0.2.26", 1000);
-	dump();
-	assert_int_equal(open_of("rest"), 3);
+	assert_int_equal(open_in_dump("rest"), 3);
 	kernel_count = 0;
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 }
 
 TEST_IN(NULL, tear_down, a_name_that_becomes_known_moves_it) {
 	with(THREE MTAS);
 	kernel_has("203.0.113.1", 1000);
 	kernel_has("198.51.100.1", 1001);
-	dump();
-	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(open_in_dump("rest"), 1);
 	now_ns += 10 * NS_PER_SECOND;
 	relay_becomes_known("203.0.113.1", "mx.example");
 	relay_becomes_known("198.51.100.1", "mx.example");
-	dump();
-	assert_int_equal(open_of("rest"), 0);
+	assert_int_equal(open_in_dump("rest"), 0);
 	assert_int_equal(open_of("named"), 1);
 	assert_int_equal(open_of("net"), 1);	/* the first match is as before */
 	assert_int_equal(counted(COUNTER_ADMITTED), 2);
@@ -271,13 +260,11 @@ TEST_IN(NULL, tear_down, a_reload_moves_what_is_connected) {
 	dump();
 	site_reload(&site, "classes = ( " CLASS("wide", "\"203.0.0.0/8\"") ", "
 	    CLASS("net", "\"10.0.0.0/8\"") " ); " MTAS);
-	dump();
-	assert_int_equal(open_of("wide"), 1);
+	assert_int_equal(open_in_dump("wide"), 1);
 	assert_int_equal(open_of("rest"), 0);
 	assert_int_equal(open_of("net"), 0);	/* of no class now */
 	site_reload(&site, THREE MTAS);
-	dump();
-	assert_int_equal(open_of("wide"), 0);
+	assert_int_equal(open_in_dump("wide"), 0);
 	assert_int_equal(open_of("rest"), 1);
 	assert_int_equal(open_of("net"), 1);
 	/* the same class, another number of the mail server */
@@ -347,6 +334,5 @@ TEST_IN(NULL, tear_down, taken_over_ones_are_confirmed_by_the_first_dump) {
 	kernel[0] = *lives;
 	kernel_count = 1;
 	now_ns = clock_now_ns();
-	dump();
-	assert_int_equal(open_of("rest"), 1);
+	assert_int_equal(open_in_dump("rest"), 1);
 }

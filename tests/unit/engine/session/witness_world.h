@@ -136,6 +136,12 @@ static inline void dumps(unsigned count) {
 	}
 }
 
+/* How many a class has after a dump. */
+static inline uint32_t open_in_dump(const char *class) {
+	dump();
+	return open_of(class);
+}
+
 static inline void destroyed(const char *client, uint16_t port) {
 	struct connection which = tuple(client, port);
 
