@@ -24,7 +24,7 @@
 #include "base/log.h"
 #include "base/trusted_path.h"
 #include "policy/limit/rate.h"
-#include "role/supervise/supervisor.h"
+#include "role/supervise/supervised.h"
 
 #define OPEN_TRIES	4
 #define ORDERS_A_TURN	256

@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "role/supervise/supervisor.h"
 
 #define RING		(ALERTS_WAITING_MAX + ALERTS_OWN_MAX)
 #define LINE_MAX_BYTES	(ALERT_SUBJECT_MAX + ALERT_TEXT_MAX + 200)

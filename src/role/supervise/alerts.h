@@ -7,41 +7,9 @@
 #ifndef ROLE_ALERTS_H
 #define ROLE_ALERTS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 
-#include "base/siphash.h"
-#include "base/subprocess.h"
-#include "config/generation/generation.h"
-#include "role/run/alert.h"
-
-#define ALERTS_WAITING_MAX	32
-#define ALERTS_OWN_MAX	8	/* more, for those of the supervisor */
-#define ALERTS_AT_ONCE_MAX	16	/* as alert.processes allows */
-#define ALERTS_REMEMBERED	512
-
-struct child;
-struct supervisor;
-
-struct alerts {
-	_Atomic uint64_t *counters;	/* the caller's: enum counter */
-	struct alert waiting[ALERTS_WAITING_MAX + ALERTS_OWN_MAX];	/* a ring */
-	unsigned first, count;
-	struct alert_run {
-		struct subprocess child;
-		enum alert_kind kind;
-	} running[ALERTS_AT_ONCE_MAX];
-	struct siphash_key key;
-	struct alert_told {
-		enum alert_kind kind;
-		uint64_t hash;		/* of the subject */
-		int64_t told_ns;	/* 0: a free place */
-	} remembered[ALERTS_REMEMBERED];
-	int64_t rate_tat_ns, own_tat_ns;	/* of the keeper's, and of ours */
-	uint64_t left_out;		/* since the last one that was told */
-};
+#include "role/supervise/supervised.h"
 
 void alerts_init(struct alerts *alerts, _Atomic uint64_t *counters);
 

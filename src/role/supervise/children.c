@@ -26,6 +26,8 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "role/run/feed_role.h"
+#include "role/confine/sandbox.h"
+#include "role/supervise/alerts.h"
 #include "role/supervise/prepare.h"
 #include "role/supervise/row_links.h"
 #include "role/supervise/spawn.h"
@@ -182,12 +184,13 @@ static bool waits_for_first(const struct supervisor *supervisor, unsigned number
 	return false;
 }
 
-void children_start(struct supervisor *supervisor, int64_t now_ns) {
+bool children_start(struct supervisor *supervisor, int64_t now_ns) {
+	bool keeper_started = false;
 	struct diag diag;
 	unsigned i;
 
 	if (supervisor->has_no_state)
-		return;
+		return false;
 	for (i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
@@ -203,7 +206,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 				continue;
 			forget_reports(supervisor);
 			report_deaths(supervisor);
-			reload_send_again(supervisor);
+			keeper_started = true;
 			continue;
 		}
 		log_event(EVENT_SYSTEM, "role=%s text=\"cannot start: %s\"",
@@ -211,6 +214,7 @@ void children_start(struct supervisor *supervisor, int64_t now_ns) {
 		child->start_ns = now_ns + NS_PER_SECOND;
 	}
 	report_start(supervisor);
+	return keeper_started;
 }
 
 static int64_t delay_ns(const struct child *child) {
@@ -294,21 +298,10 @@ static void child_bury(struct supervisor *supervisor, struct child *child, int s
 	report_deaths(supervisor);
 }
 
-void children_reap(struct supervisor *supervisor, int64_t now_ns) {
-	int status;
-	pid_t pid;
-
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		unsigned i;
-
-		if (subprocess_list_bury(&supervisor->programs, pid, status) ||
-		    reload_bury(supervisor, pid, status))
-			continue;
-		for (i = 0; i < supervisor->child_count; i++)
-			if (supervisor->children[i].pid == pid)
-				child_bury(supervisor, &supervisor->children[i],
-				    status, now_ns);
-	}
+void children_bury(struct supervisor *supervisor, pid_t pid, int status, int64_t now_ns) {
+	for (unsigned i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].pid == pid)
+			child_bury(supervisor, &supervisor->children[i], status, now_ns);
 }
 
 static void end_child(struct child *child, const char *why) {

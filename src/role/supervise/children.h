@@ -3,7 +3,7 @@
 #ifndef ROLE_CHILDREN_H
 #define ROLE_CHILDREN_H
 
-#include "role/supervise/supervisor.h"
+#include "role/supervise/supervised.h"
 
 /* Writes down which roles there are to be for the sockets that are open, each
  * due at once. */
@@ -13,11 +13,11 @@ void children_plan(struct supervisor *supervisor);
  * nothing before. */
 void children_replan(struct supervisor *supervisor);
 
-/* Starts those that are due. */
-void children_start(struct supervisor *supervisor, int64_t now_ns);
+/* Starts those that are due.  True: a keeper was. */
+bool children_start(struct supervisor *supervisor, int64_t now_ns);
 
-/* Buries those that died, and says when each starts again. */
-void children_reap(struct supervisor *supervisor, int64_t now_ns);
+/* A process ended, that may have been one of them; says when that starts again. */
+void children_bury(struct supervisor *supervisor, pid_t pid, int status, int64_t now_ns);
 
 /* Kills those that gave no sign of life for 3 s in which we were awake. */
 void children_check(struct supervisor *supervisor, int64_t now_ns);

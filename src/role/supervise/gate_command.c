@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "role/supervise/supervisor.h"
 
 #define LIFE_NS		(2 * NS_PER_SECOND)
 #define APART_NS	NS_PER_SECOND

@@ -7,23 +7,7 @@
 #ifndef ROLE_GATE_COMMAND_H
 #define ROLE_GATE_COMMAND_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#include "base/subprocess.h"
-
-struct supervisor;
-
-enum gate_word { GATE_WORD_NONE, GATE_WORD_SHUT, GATE_WORD_OPEN };
-
-struct gate_command {
-	enum gate_word wanted;	/* waits to be run */
-	enum gate_word last;	/* that was run, or is */
-	struct subprocess child;	/* that runs now */
-	int64_t started_ns;	/* the last one */
-	int64_t changed_ns;	/* the last one that differed from the one before */
-};
+#include "role/supervise/supervised.h"
 
 /* The keeper asks.  Nothing is run yet; where there is no command, nothing ever. */
 void gate_command_want(struct supervisor *supervisor, enum gate_word word);

@@ -23,7 +23,6 @@
 #include "base/clock.h"
 #include "base/datagram.h"
 #include "base/log.h"
-#include "role/supervise/supervisor.h"
 
 #define WORDS_MAX	6
 /* Both of a second Postfix instance's would be asked once a minute. */

@@ -12,39 +12,10 @@
 #ifndef ROLE_MTA_COMMAND_H
 #define ROLE_MTA_COMMAND_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "base/diag.h"
-#include "base/subprocess.h"
-#include "config/generation/generation.h"
-#include "wire/link/mta_order.h"
+#include "role/supervise/supervised.h"
 
 struct pollfd;
-struct supervisor;
-
-enum mta_asker { MTA_ASKER_FEED, MTA_ASKER_KEEPER, MTA_ASKER_COUNT };
-
-#define MTA_COMMANDS_AT_ONCE	8
-#define MTA_KEEPER_AT_ONCE	2	/* of these; the others are the feed's */
-
-struct mta_command {
-	struct subprocess child;
-	struct mta_order order;
-	enum mta_asker asker;
-	unsigned link;		/* its number: a later role of the kind did not ask */
-};
-
-struct mta_commands {
-	int link_fds[MTA_ASKER_COUNT];	/* -1: that role is away */
-	unsigned links[MTA_ASKER_COUNT];
-	struct mta_command running[MTA_COMMANDS_AT_ONCE];
-	int64_t requeue_tat_ns[GENERATION_MTAS_MAX];
-	int64_t listed_ns[GENERATION_MTAS_MAX];	/* the last list; 0: none */
-	unsigned list_link[GENERATION_MTAS_MAX];	/* by which link it was asked for */
-	int64_t next_reload_ns[GENERATION_MTAS_MAX];
-};
 
 void mta_commands_init(struct mta_commands *commands);
 

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "role/supervise/supervisor.h"
+#include "role/supervise/supervised.h"
 
 /* In the supervisor, while there is no role: 0, or the exit code; logged by whom it happened
  * to.  `damaged`: what is there is not adopted. */

@@ -28,12 +28,28 @@
 #include "role/run/keeper_orders.h"
 #include "role/supervise/row_links.h"
 #include "role/supervise/site_watch.h"
-#include "role/supervise/supervisor.h"
 
 #define PUBLISH_LIMIT_NS	(10 * NS_PER_SECOND)
 /* What the keeper asks for takes a tenth of the time, after six seconds at once. */
 #define COMPILE_SHARE	10
 #define COMPILE_BURST_NS	(COMPILE_SHARE * 6 * NS_PER_SECOND)
+
+void reload_log_messages(const struct config_messages *messages) {
+	size_t i;
+
+	for (i = 0; i < messages->count; i++) {
+		const struct config_message *message = &messages->list[i];
+		char file[512], text[sizeof(message->text)];
+
+		log_event(message->severity == MESSAGE_ERROR ? EVENT_CONFIG :
+			EVENT_CONFIG_NOTE,
+		    "place=%s:%d text=\"%s\"",
+		    log_quote(file, sizeof(file), message->file,
+			strlen(message->file)),
+		    message->line,
+		    log_sentence(text, sizeof(text), message->text));
+	}
+}
 
 /* By posternctl.  Each is work for root, and some lines of log: a keeper that is not ours any
  * more could ask for thousands a second. */
@@ -149,7 +165,7 @@ bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	if (reload->asked != 0)
 		reload_pay(supervisor, now_ns - reload->began_ns, now_ns);
 	fd = compiler_result(&reload->compiler, status, report, &diag);
-	supervisor_log_messages(&report->messages);
+	reload_log_messages(&report->messages);
 	for (size_t i = 0; i < report->needs_count; i++)
 		log_event(EVENT_NEEDS_RESTART, "setting=%.*s",
 		    (int)sizeof(report->needs_restart[i]), report->needs_restart[i]);

@@ -3,35 +3,7 @@
 #ifndef ROLE_RELOAD_H
 #define ROLE_RELOAD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "config/compile/compile.h"
-#include "role/run/compiler.h"
-
-struct keeper_report;
-struct supervisor;
-
-struct reload_outcome {
-	int exit_code;		/* 0, or why not: EX_CONFIG, EX_TEMPFAIL */
-	uint64_t generation;	/* in force now */
-	struct compiler_report report;
-	char error[600];	/* when exit_code is not 0 */
-};
-
-/* A configuration on its way: it is compiled, then the keeper publishes it. */
-struct reload {
-	struct compiler compiler;	/* as long as one runs there is no block */
-	struct generation *block;	/* NULL: there is none */
-	int fd;				/* of the memory that it is; with block */
-	uint64_t number;		/* as which it was ordered to be published */
-	int64_t began_ns;
-	bool sent;			/* to the keeper that there is */
-	bool is_reload;			/* else: a mail server's site has changed */
-	uint64_t asked;			/* by which number the keeper did, that waits; or 0 */
-	struct reload_outcome outcome;
-};
+#include "role/supervise/supervised.h"
 
 /* Has the file compiled and published; the old configuration stays where that fails.  Logs
  * and counts, and answers the keeper if it asked, by that number, else 0.  Not while one is on
@@ -60,5 +32,8 @@ void reload_send_again(struct supervisor *supervisor);
 
 bool reload_is_busy(const struct reload *reload);
 void reload_end(struct reload *reload);
+
+/* Logs what a compilation said, an event each. */
+void reload_log_messages(const struct config_messages *messages);
 
 #endif

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "role/supervise/supervisor.h"
 
 static void site_tell(const struct generation *generation, const struct generation_mta *mta) {
 	const char *name = generation_text(generation, mta->name), *path;
@@ -32,19 +31,6 @@ static void site_tell(const struct generation *generation, const struct generati
 	    generation_site_reader(mta));
 }
 
-static void site_publish(struct supervisor *supervisor, const uint32_t *changed) {
-	const struct generation *before = supervisor->generation;
-	struct generation *copy = malloc((size_t)before->bytes);
-
-	if (copy == NULL)
-		return;
-	memcpy(copy, before, (size_t)before->bytes);
-	for (uint32_t i = 0; i < copy->mta_count; i++)
-		copy->mtas[i].site_changed = changed[i];
-	reload_site(supervisor, copy);
-	free(copy);
-}
-
 void site_watch_published(const struct generation *before, const struct generation *now) {
 	for (uint32_t i = 0; i < now->mta_count; i++)
 		if (now->mtas[i].transport == 0 &&
@@ -52,15 +38,20 @@ void site_watch_published(const struct generation *before, const struct generati
 			site_tell(now, &now->mtas[i]);
 }
 
-void site_watch_turn(struct supervisor *supervisor) {
-	const struct generation *generation = supervisor->generation;
+struct generation *site_watch_look(const struct generation *generation) {
 	uint32_t changed[GENERATION_MTAS_MAX] = { 0 };
+	struct generation *copy;
 	bool differs = false;
 
 	for (uint32_t i = 0; i < generation->mta_count; i++) {
 		changed[i] = generation_site_changed(generation, &generation->mtas[i]);
 		differs |= (changed[i] != 0) != (generation->mtas[i].site_changed != 0);
 	}
-	if (differs && !reload_is_busy(&supervisor->reload))
-		site_publish(supervisor, changed);
+	copy = differs ? malloc((size_t)generation->bytes) : NULL;
+	if (copy == NULL)
+		return NULL;
+	memcpy(copy, generation, (size_t)generation->bytes);
+	for (uint32_t i = 0; i < copy->mta_count; i++)
+		copy->mtas[i].site_changed = changed[i];
+	return copy;
 }

@@ -4,12 +4,11 @@
 #ifndef ROLE_SITE_WATCH_H
 #define ROLE_SITE_WATCH_H
 
-struct generation;
-struct supervisor;
+#include "config/generation/generation.h"
 
-/* Looks at all the files, and publishes what it found: a site that has changed gets no
- * hints until it is read again.  Each second. */
-void site_watch_turn(struct supervisor *supervisor);
+/* Looks at all the files.  What is to be published: the same but for what was found (free()), as
+ * a site that has changed gets no hints until it is read again.  NULL: nothing is. */
+struct generation *site_watch_look(const struct generation *generation);
 
 /* Logs where two generations differ in that. */
 void site_watch_published(const struct generation *before, const struct generation *now);

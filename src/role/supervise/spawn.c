@@ -33,6 +33,7 @@
 #include "role/link/netlink.h"
 #include "role/link/row.h"
 #include "role/run/role_begin.h"
+#include "role/supervise/mta_command.h"
 #include "segment/file/segment.h"
 
 /* policy.connections may be raised while the role lives. */

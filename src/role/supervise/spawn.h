@@ -4,7 +4,7 @@
 #define ROLE_SPAWN_H
 
 #include "role/run/handover.h"
-#include "role/supervise/supervisor.h"
+#include "role/supervise/supervised.h"
 
 /* Forks `child` (its started_ns is set) and notes its pid.  In the new process
  * it does not return.  -1 with *diag: no process was made. */

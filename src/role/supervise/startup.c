@@ -24,6 +24,7 @@
 #include "role/confine/confinement.h"
 #include "role/link/generation_memory.h"
 #include "role/supervise/prepare.h"
+#include "role/supervise/reload.h"
 #include "role/confine/sandbox.h"
 #include "role/supervise/state_directory.h"
 #include "segment/onlooker.h"
@@ -162,7 +163,7 @@ int startup(struct supervisor *supervisor,
 	int code;
 
 	open_log(supervisor);
-	supervisor_log_messages(messages);
+	reload_log_messages(messages);
 	confinement_find(supervisor->generation->confined,
 	    sizeof(supervisor->generation->confined));
 	confinement_note(supervisor->generation);

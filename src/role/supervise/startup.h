@@ -3,7 +3,7 @@
 #ifndef ROLE_STARTUP_H
 #define ROLE_STARTUP_H
 
-#include "role/supervise/supervisor.h"
+#include "role/supervise/supervised.h"
 
 /* Identity, state directory, lock, segment, sockets, first generation, signals:
  * 0, or the exit code, said on the log (and on the terminal that waits). */

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -27,6 +28,9 @@
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "role/link/background.h"
+#include "role/supervise/alerts.h"
+#include "role/supervise/gate_command.h"
+#include "role/supervise/mta_command.h"
 #include "role/supervise/children.h"
 #include "role/link/generation_memory.h"
 #include "role/supervise/reload.h"
@@ -59,23 +63,6 @@ struct rhythm {
 	int64_t watchdog_ns;
 	int64_t watchdog_every_ns;	/* 0: nobody watches */
 };
-
-void supervisor_log_messages(const struct config_messages *messages) {
-	size_t i;
-
-	for (i = 0; i < messages->count; i++) {
-		const struct config_message *message = &messages->list[i];
-		char file[512], text[sizeof(message->text)];
-
-		log_event(message->severity == MESSAGE_ERROR ? EVENT_CONFIG :
-			EVENT_CONFIG_NOTE,
-		    "place=%s:%d text=\"%s\"",
-		    log_quote(file, sizeof(file), message->file,
-			strlen(message->file)),
-		    message->line,
-		    log_sentence(text, sizeof(text), message->text));
-	}
-}
 
 /* Returns false when we are to stop. */
 static bool take_signals(struct supervisor *supervisor) {
@@ -196,11 +183,23 @@ static void look_at_state_file(struct supervisor *supervisor) {
 	supervisor->state_is_gone = is_gone;
 }
 
+/* What the mail servers' files are like, each second. */
+static void look_at_sites(struct supervisor *supervisor) {
+	struct generation *changed;
+
+	if (reload_is_busy(&supervisor->reload))
+		return;
+	changed = site_watch_look(supervisor->generation);
+	if (changed != NULL)
+		reload_site(supervisor, changed);
+	free(changed);
+}
+
 static void keep_rhythm(struct supervisor *supervisor, struct rhythm *rhythm,
     int64_t now_ns) {
 	if (now_ns - rhythm->beat_ns >= NS_PER_SECOND) {
 		rhythm->beat_ns = now_ns;
-		site_watch_turn(supervisor);
+		look_at_sites(supervisor);
 		sockets_mend(&supervisor->sockets, supervisor->generation);
 		look_at_state_file(supervisor);
 		journal_places_turn(&supervisor->journal, supervisor->generation,
@@ -253,6 +252,16 @@ void supervisor_wait(struct supervisor *supervisor, struct pollfd *polled, nfds_
 		supervisor->present_ns = now_ns;
 }
 
+static void supervisor_reap(struct supervisor *supervisor, int64_t now_ns) {
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (!subprocess_list_bury(&supervisor->programs, pid, status) &&
+		    !reload_bury(supervisor, pid, status))
+			children_bury(supervisor, pid, status, now_ns);
+}
+
 static void supervisor_loop(struct supervisor *supervisor) {
 	int64_t now_ns = clock_now_ns();
 	struct rhythm rhythm = { .watchdog_ns = now_ns,
@@ -265,14 +274,15 @@ static void supervisor_loop(struct supervisor *supervisor) {
 			[POLLED_SIGNALS] = { supervisor->signal_fd, POLLIN, 0 },
 		};
 
-		children_reap(supervisor, now_ns);
+		supervisor_reap(supervisor, now_ns);
 		if (damage_is_found(&supervisor->damage, now_ns)) {
 			children_rebuild(supervisor, now_ns);
 			/* who is started now has not been silent meanwhile */
 			now_ns = clock_now_ns();
 		}
 		children_check(supervisor, now_ns);
-		children_start(supervisor, now_ns);
+		if (children_start(supervisor, now_ns))
+			reload_send_again(supervisor);
 		subprocess_list_turn(&supervisor->programs, now_ns);
 		gate_command_turn(supervisor, now_ns);
 		keeper_orders_turn(&supervisor->orders);

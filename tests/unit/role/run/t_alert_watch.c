@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "role/run/alert_watch.h"
 #include "role/run/keeper_orders.h"
-#include "role/supervise/supervisor.h"
+#include "role/supervise/alerts.h"
 #include "segment/decision/decisions.h"
 #include "tests/unit/own_site.h"
 

@@ -7,6 +7,7 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "tests/unit/scratch.h"
+#include "role/supervise/alerts.h"
 #include "tests/unit/role/supervise/supervised.h"
 
 #define BEGUN_NS	(1000 * NS_PER_SECOND)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "front/link/mta_link.h"
 #include "tests/unit/scratch.h"
+#include "role/supervise/mta_command.h"
 #include "tests/unit/role/supervise/supervised.h"
 #include "wire/link/mta_order.h"
 
