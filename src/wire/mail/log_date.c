@@ -49,7 +49,7 @@ static bool take_zone(struct cursor *c, struct date *out) {
 	bool west = BEGINS(c, "-");
 	uint32_t hours, minutes = 0;
 
-	if (!west && !BEGINS(c, "+"))
+	if (TAKE(c, "Z") || (!west && !BEGINS(c, "+")))
 		return true;
 	c->at++;
 	if (!take_number(c, 9999, &hours))
@@ -108,10 +108,23 @@ static bool take_named(struct cursor *c, uint32_t year, struct date *out) {
 	return out->year >= 1970;
 }
 
-static bool take_date(struct cursor c, uint32_t year, struct date *out) {
+static bool take_date(struct cursor *c, uint32_t year, struct date *out) {
 	*out = (struct date){ .year = 0 };
-	return c.at < c.end && (is_digit(*c.at) ? take_numeric(&c, out) :
-	    take_named(&c, year, out));
+	return c->at < c->end && (is_digit(*c->at) ? take_numeric(c, out) :
+	    take_named(c, year, out));
+}
+
+bool log_date_pass(struct span *head) {
+	struct cursor c = { head->text, head->text + head->length };
+	struct date date;
+	uint32_t priority;
+
+	if (TAKE(&c, "<") && (!take_number(&c, 191, &priority) || !TAKE(&c, ">")))
+		return false;
+	if (!take_date(&c, 1970, &date) || (left(&c) > 0 && *c.at != ' '))
+		return false;
+	*head = span_of(c.at, c.end);
+	return true;
 }
 
 /* Seconds since 1970, as journals tell them on demand: of ten digits, and a fraction. */
@@ -128,7 +141,7 @@ static bool take_seconds_since_1970(struct cursor c, int64_t *ms) {
 }
 
 bool log_date_read(struct span head, int year, int64_t *ms) {
-	struct cursor c = { head.text, head.text + head.length };
+	struct cursor c = { head.text, head.text + head.length }, ahead;
 	struct date date;
 	uint32_t priority;
 
@@ -138,7 +151,8 @@ bool log_date_read(struct span head, int year, int64_t *ms) {
 	if (take_seconds_since_1970(c, ms))
 		return true;
 	/* collectors put words of their own before it */
-	while (!take_date(c, year > 1970 ? (uint32_t)year : 1970, &date)) {
+	for (ahead = c; !take_date(&ahead, year > 1970 ? (uint32_t)year : 1970, &date);
+	     ahead = c) {
 		const char *blank = left(&c) == 0 ? NULL : memchr(c.at, ' ', left(&c));
 
 		if (blank == NULL)

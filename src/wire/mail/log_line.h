@@ -70,4 +70,8 @@ bool log_line_head(const char *line, size_t length, struct log_line *out);
  * 1970).  False: no date that is understood. */
 bool log_date_read(struct span head, int year, int64_t *ms);
 
+/* Passes over a date at the very beginning, perhaps behind a priority ("<22>"), that ends with
+ * a blank or with the head.  False: there is none. */
+bool log_date_pass(struct span *head);
+
 #endif

@@ -2,6 +2,7 @@
 /* A cursor goes over the line once; nothing is searched for but the end of what the remote said. */
 #include "wire/mail/sendmail_sent.h"
 #include "base/plain_recipient.h"
+#include "wire/ask/span.h"
 #include "wire/mail/log_cursor.h"
 
 /* --- recipients ---------------------------------------------------------------------- */
@@ -39,76 +40,18 @@ bool sendmail_list_goes_on(const struct log_line *line) {
 
 /* --- the head ------------------------------------------------------------------------- */
 
-static struct span head_token(struct cursor *c) {
-	const char *start;
-
-	while (TAKE(c, " "))
-		;
-	for (start = c->at; c->at < c->end && *c->at != ' ';)
-		c->at++;
-	return span_of(start, c->at);
-}
-
-/* As the pattern: 0 is a digit, A a letter, all else itself. */
-static bool is_like(struct span text, const char *pattern) {
-	if (text.length != strlen(pattern))
-		return false;
-	for (size_t i = 0; i < text.length; i++) {
-		char c = text.text[i], as = pattern[i];
-
-		if (as == '0' ? !is_digit(c) : as == 'A' ? !is_letter(c) : c != as)
-			return false;
-	}
-	return true;
-}
-
-/* "06:40:14", perhaps with parts of the second. */
-static bool is_time(struct span text) {
-	const char *point = memchr(text.text, '.', text.length);
-	struct cursor c = { point == NULL ? NULL : point + 1, text.text + text.length };
-	uint32_t parts;
-
-	if (point == NULL)
-		return is_like(text, "00:00:00");
-	return is_like(span_of(text.text, point), "00:00:00") &&
-	    take_number(&c, 999999999, &parts) && left(&c) == 0;
-}
-
-/* "2026-11-27T06:40:14", perhaps with parts of the second, and a zone. */
-static bool is_iso_date(struct span text) {
-	struct span zone = { text.text, 0 };
-	size_t at = 19;
-
-	if (text.length < at || !is_like((struct span){ text.text, 11 }, "0000-00-00T"))
-		return false;
-	while (at < text.length && (is_digit(text.text[at]) || text.text[at] == '.'))
-		at++;
-	zone = (struct span){ text.text + at, text.length - at };
-	return is_time((struct span){ text.text + 11, at - 11 }) && (zone.length == 0 ||
-	    SPAN_IS(zone, "Z") || is_like(zone, "+00:00") || is_like(zone, "-00:00"));
-}
-
 /* One date, and a host at most: of two lines that were joined there are two. */
 static bool is_whole_head(struct span head) {
-	struct cursor c = { head.text, head.text + head.length };
-	struct span first, day, host;
-	uint32_t priority;
+	struct span host;
 
-	if (TAKE(&c, "<") && !(take_number(&c, 191, &priority) && TAKE(&c, ">")))
+	if (!log_date_pass(&head))
 		return false;
-	first = head_token(&c);
-	if (is_like(first, "AAA")) {
-		day = head_token(&c);
-		if (!(is_like(day, "0") || is_like(day, "00")) || !is_time(head_token(&c)))
-			return false;
-	} else if (!is_iso_date(first)) {
-		return false;
-	}
-	host = head_token(&c);
+	head = span_trimmed(head);
+	host = span_until(&head, ' ');
 	for (size_t i = 0; i < host.length; i++)
 		if (!is_domain_byte(host.text[i]) && host.text[i] != '_')
 			return false;
-	return head_token(&c).length == 0;
+	return head.length == 0;
 }
 
 /* --- fields --------------------------------------------------------------------------- */
