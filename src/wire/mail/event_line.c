@@ -9,7 +9,7 @@
 #include "wire/ask/span.h"
 #include "wire/mail/log_cursor.h"
 
-#define SECONDS_MAX	(INT64_C(400) * 86400)	/* of a delay */
+#define SECONDS_MAX	(400 * 86400)	/* of a delay */
 #define WALL_MAX	UINT32_MAX		/* seconds since 1970 */
 
 #define SMTP_PORT	25
@@ -41,7 +41,7 @@ struct key {
 	size_t at;		/* in struct event_line: where that puts it */
 	const char *fault;	/* of a value */
 	const char *const *words;	/* set_word: by their numbers, some NULL; the last is "" */
-	int64_t max_s;		/* set_ms */
+	uint32_t max_s;		/* set_ms */
 };
 
 static bool set_text(const struct key *key, struct span value, void *out) {
@@ -66,22 +66,10 @@ static bool set_port(const struct key *key, struct span value, void *out) {
 	return true;
 }
 
-/* Seconds, with decimals, in ms. */
 static bool set_ms(const struct key *key, struct span value, void *out) {
 	struct cursor c = { value.text, value.text + value.length };
-	int64_t scale = 100, *ms = out;
-	uint32_t seconds;
 
-	if (!take_number(&c, UINT32_MAX, &seconds) || seconds > key->max_s)
-		return false;
-	*ms = (int64_t)seconds * 1000;
-	if (c.at == c.end)
-		return true;
-	if (!TAKE(&c, ".") || c.at == c.end)
-		return false;
-	for (; c.at < c.end && is_digit(*c.at); c.at++, scale /= 10)
-		*ms += (*c.at - '0') * scale;
-	return c.at == c.end;
+	return take_ms(&c, key->max_s, out) && c.at == c.end && is_digit(c.end[-1]);
 }
 
 static bool set_dsn(const struct key *key, struct span value, void *out) {

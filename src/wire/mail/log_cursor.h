@@ -60,6 +60,21 @@ static inline bool take_number(struct cursor *c, uint32_t max, uint32_t *out) {
 	return c->at > start;
 }
 
+/* Seconds, "12" or "0.02", in milliseconds. */
+static inline bool take_ms(struct cursor *c, uint32_t max_s, int64_t *ms) {
+	uint32_t seconds;
+	int64_t scale = 100;
+
+	if (!take_number(c, max_s, &seconds))
+		return false;
+	*ms = (int64_t)seconds * 1000;
+	if (!TAKE(c, "."))
+		return true;
+	for (; c->at < c->end && is_digit(*c->at); c->at++, scale /= 10)
+		*ms += (*c->at - '0') * scale;
+	return true;
+}
+
 /* "2.0.0" */
 static inline bool take_dsn(struct cursor *c, uint16_t dsn[3]) {
 	for (int i = 0; i < 3; i++) {

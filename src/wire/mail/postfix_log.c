@@ -7,21 +7,6 @@
 #define QUEUE_ID_MAX	30
 #define SECONDS_MAX	999999999
 
-/* "12", "0.02", in milliseconds. */
-static bool take_seconds(struct cursor *c, int64_t *ms) {
-	uint32_t seconds;
-	int64_t scale = 100;
-
-	if (!take_number(c, SECONDS_MAX, &seconds))
-		return false;
-	*ms = (int64_t)seconds * 1000;
-	if (!TAKE(c, "."))
-		return true;
-	for (; c->at < c->end && is_digit(*c->at); c->at++, scale /= 10)
-		*ms += (*c->at - '0') * scale;
-	return true;
-}
-
 /* Short ones are hexadecimal, long ones have no vowels (file_id.h of Postfix). */
 static void take_queue_id(struct cursor *c, struct span *out) {
 	const char *at = c->at;
@@ -114,7 +99,7 @@ static bool read_host(struct span text, struct span *name, struct address *addre
 
 static bool read_delays(struct cursor *c, struct delivery *d) {
 	for (int i = 0; i < 4; i++)
-		if ((i > 0 && !TAKE(c, "/")) || !take_seconds(c, &d->delays_ms[i]))
+		if ((i > 0 && !TAKE(c, "/")) || !take_ms(c, SECONDS_MAX, &d->delays_ms[i]))
 			return false;
 	return true;
 }
@@ -174,7 +159,7 @@ static bool read_field(struct span key, struct cursor value, struct delivery *d)
 	if (SPAN_IS(key, "conn_use"))
 		return take_number(&value, UINT32_MAX, &d->conn_use) && left(&value) == 0;
 	if (SPAN_IS(key, "delay"))
-		return take_seconds(&value, &d->delay_ms) && left(&value) == 0;
+		return take_ms(&value, SECONDS_MAX, &d->delay_ms) && left(&value) == 0;
 	if (SPAN_IS(key, "delays"))
 		return read_delays(&value, d) && left(&value) == 0;
 	if (SPAN_IS(key, "dsn"))
