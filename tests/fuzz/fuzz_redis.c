@@ -83,7 +83,7 @@ static void close_all(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	const struct redis_word question = { "PING", 4 };
+	const struct span question = { "PING", 4 };
 	unsigned questions = size > 0 ? data[0] & 7 : 0, asked = 0;
 	int peer;
 

@@ -61,22 +61,22 @@ static void on_knowledge_answer(void *context, uint64_t tag, const struct redis_
 	engine_unpin(cluster->engine, generation);
 }
 
-static bool add_key(const struct cluster *cluster, struct redis_word *word, char *text,
-    size_t size, const struct redis_word *key) {
+static bool add_key(const struct cluster *cluster, struct span *word, char *text,
+    size_t size, const struct span *key) {
 	size_t length = text_append(text, size, 0, "%s%d:", cluster->prefix, CLUSTER_SCHEMA);
 
 	if (key->length >= size - length)
 		return false;
 	memcpy(text + length, key->text, key->length);
-	*word = (struct redis_word){ text, length + key->length };
+	*word = (struct span){ text, length + key->length };
 	return true;
 }
 
 /* struct knowledge_calls. */
 static bool run_for_knowledge(void *context, enum cluster_script script,
-    const struct redis_word *keys, size_t key_count, const struct redis_word *words,
+    const struct span *keys, size_t key_count, const struct span *words,
     size_t word_count, uint64_t tag) {
-	struct redis_word all[3 + KNOWLEDGE_KEYS_MAX + KNOWLEDGE_WORDS_MAX];
+	struct span all[3 + KNOWLEDGE_KEYS_MAX + KNOWLEDGE_WORDS_MAX];
 	static char texts[KNOWLEDGE_KEYS_MAX][CLUSTER_PREFIX_MAX + 320];
 	struct cluster *cluster = context;
 	char count[16];
@@ -85,9 +85,9 @@ static bool run_for_knowledge(void *context, enum cluster_script script,
 	if (!cluster->knowledge_joined || cluster->runs == RUNS_MAX ||
 	    key_count > KNOWLEDGE_KEYS_MAX || word_count > KNOWLEDGE_WORDS_MAX)
 		return false;
-	all[0] = (struct redis_word){ "EVALSHA", 7 };
-	all[1] = (struct redis_word){ server_sha(cluster->server, script), SERVER_SHA_BYTES - 1 };
-	all[2] = (struct redis_word){ count,
+	all[0] = (struct span){ "EVALSHA", 7 };
+	all[1] = (struct span){ server_sha(cluster->server, script), SERVER_SHA_BYTES - 1 };
+	all[2] = (struct span){ count,
 		text_append(count, sizeof(count), 0, "%zu", key_count) };
 	for (size_t i = 0; i < key_count; i++)
 		if (!add_key(cluster, &all[used++], texts[i], sizeof(texts[i]), &keys[i]))

@@ -83,7 +83,7 @@ struct cluster {
 	bool ended;			/* root has to read something */
 	struct cluster_look_node look_nodes[CLUSTER_NODES_MAX];
 	struct cluster_look_share look_shares[2 * CLUSTER_TOLD_CELLS];
-	struct redis_word words[CLUSTER_CALL_WORDS(POOLS_MAX)];
+	struct span words[CLUSTER_CALL_WORDS(POOLS_MAX)];
 	char text[CLUSTER_CALL_BYTES(POOLS_MAX)];
 	struct cluster_share shares[POOLS_MAX];
 };

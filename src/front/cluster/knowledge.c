@@ -20,6 +20,7 @@
 #include "engine/cluster/knowledge.h"
 #include "front/cluster/server.h"
 #include "segment/file/layout.h"
+#include "wire/ask/span.h"
 #include "wire/cluster/knowledge_text.h"
 
 #define CALLS_MOST	8
@@ -132,14 +133,10 @@ static uint64_t tag_of(const struct knowledge_front *front, unsigned index) {
 	return (uint64_t)front->life << 32 | index;
 }
 
-static struct redis_word word_of(const char *text) {
-	return (struct redis_word){ text, strlen(text) };
-}
-
 static bool record_put(struct knowledge_front *front, const struct knowledge_own *own,
     int64_t now_ns) {
 	char key[KEY_BYTES], record[KNOWLEDGE_TEXT_MAX], live[24], most[16];
-	struct redis_word keys[4], words[6];
+	struct span keys[4], words[6];
 	unsigned index;
 	struct call *call = free_call(front, &index);
 	size_t length = knowledge_text_write(own->told, now_ns, record);
@@ -149,16 +146,16 @@ static bool record_put(struct knowledge_front *front, const struct knowledge_own
 	snprintf(key, sizeof(key), "d:%s", own->name);
 	snprintf(live, sizeof(live), "%lld", (long long)own->live_ms);
 	snprintf(most, sizeof(most), "%u", KNOWLEDGE_DESTINATIONS);
-	keys[0] = word_of("dv");
-	keys[1] = word_of("di");
-	keys[2] = word_of(key);
-	keys[3] = word_of(KNOWLEDGE_CHANNEL);
-	words[0] = word_of(front->node);
-	words[1] = (struct redis_word){ record, length };
-	words[2] = word_of(own->name);
-	words[3] = word_of(live);
-	words[4] = word_of(most);
-	words[5] = word_of(LONGEST_LIVE);
+	keys[0] = span_text("dv");
+	keys[1] = span_text("di");
+	keys[2] = span_text(key);
+	keys[3] = span_text(KNOWLEDGE_CHANNEL);
+	words[0] = span_text(front->node);
+	words[1] = (struct span){ record, length };
+	words[2] = span_text(own->name);
+	words[3] = span_text(live);
+	words[4] = span_text(most);
+	words[5] = span_text(LONGEST_LIVE);
 	if (!front->calls.run(front->calls.context, CLUSTER_SCRIPT_PUT, keys, 4, words, 6,
 	    tag_of(front, index)))
 		return false;
@@ -183,7 +180,7 @@ static void put_all(struct knowledge_front *front, int64_t now_ns) {
 
 static void ask_page(struct knowledge_front *front) {
 	char number[24], most[16];
-	struct redis_word keys[2] = { word_of("dv"), word_of("di") }, words[2];
+	struct span keys[2] = { span_text("dv"), span_text("di") }, words[2];
 	unsigned index;
 	struct call *call = free_call(front, &index);
 
@@ -191,8 +188,8 @@ static void ask_page(struct knowledge_front *front) {
 		return;
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)front->number);
 	snprintf(most, sizeof(most), "%u", PAGE_NAMES);
-	words[0] = word_of(number);
-	words[1] = word_of(most);
+	words[0] = span_text(number);
+	words[1] = span_text(most);
 	if (!front->calls.run(front->calls.context, CLUSTER_SCRIPT_CHANGED, keys, 2, words, 2,
 	    tag_of(front, index)))
 		return;
@@ -202,7 +199,7 @@ static void ask_page(struct knowledge_front *front) {
 
 static void ask_records(struct knowledge_front *front) {
 	char texts[NAMES_MOST][KEY_BYTES];
-	struct redis_word keys[1 + NAMES_MOST], words[NAMES_MOST];
+	struct span keys[1 + NAMES_MOST], words[NAMES_MOST];
 	unsigned index;
 	struct call *call = free_call(front, &index);
 	uint32_t count = front->page_count - front->page_next;
@@ -211,13 +208,13 @@ static void ask_records(struct knowledge_front *front) {
 		return;
 	if (count > NAMES_MOST)
 		count = NAMES_MOST;
-	keys[0] = word_of("di");
+	keys[0] = span_text("di");
 	for (uint32_t i = 0; i < count; i++) {
 		const char *name = front->page[front->page_next + i];
 
 		snprintf(texts[i], sizeof(texts[i]), "d:%s", name);
-		keys[1 + i] = word_of(texts[i]);
-		words[i] = word_of(name);
+		keys[1 + i] = span_text(texts[i]);
+		words[i] = span_text(name);
 	}
 	if (!front->calls.run(front->calls.context, CLUSTER_SCRIPT_GET, keys, 1 + count, words,
 	    count, tag_of(front, index)))

@@ -40,8 +40,8 @@ struct knowledge_calls {
 	 * copied.  False: not now, it is asked for again.  The answer comes by
 	 * knowledge_front_answer, once for each tag, or knowledge_front_lost comes before. */
 	bool (*run)(void *context, enum cluster_script script,
-	    const struct redis_word *keys, size_t key_count,
-	    const struct redis_word *words, size_t word_count, uint64_t tag);
+	    const struct span *keys, size_t key_count,
+	    const struct span *words, size_t word_count, uint64_t tag);
 	/* An answer was an error, or made no sense; what was asked comes again.  `text` may
 	 * hold what the server said. */
 	void (*failed)(void *context, enum cluster_error error, const char *text);

@@ -244,7 +244,7 @@ void redis_drop(struct redis *redis, enum cluster_error error, const char *text)
 
 /* --- commands ------------------------------------------------------------------------------- */
 
-static bool send_words(struct redis *redis, const struct redis_word *words, size_t count) {
+static bool send_words(struct redis *redis, const struct span *words, size_t count) {
 	struct evbuffer *output = bufferevent_get_output(redis->link);
 	bool fits = evbuffer_add_printf(output, "*%zu\r\n", count) > 0;
 
@@ -259,7 +259,7 @@ static bool send_words(struct redis *redis, const struct redis_word *words, size
 	return fits;
 }
 
-bool redis_command(struct redis *redis, const struct redis_word *words, size_t count,
+bool redis_command(struct redis *redis, const struct span *words, size_t count,
     redis_answer_fn *answer, void *context) {
 	if (!redis->stands || redis->ending || redis->channel != NULL || count == 0 ||
 	    redis->count == REDIS_AT_ONCE || !send_words(redis, words, count))
@@ -271,7 +271,7 @@ bool redis_command(struct redis *redis, const struct redis_word *words, size_t c
 }
 
 bool redis_subscribe(struct redis *redis, const char *channel) {
-	const struct redis_word words[] = { { "SUBSCRIBE", 9 }, { channel, strlen(channel) } };
+	const struct span words[] = { { "SUBSCRIBE", 9 }, { channel, strlen(channel) } };
 
 	if (!redis->stands || redis->ending || redis->channel != NULL || redis->count > 0 ||
 	    !send_words(redis, words, 2))

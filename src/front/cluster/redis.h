@@ -54,7 +54,7 @@ void redis_drop(struct redis *redis, enum cluster_error error, const char *text)
 
 /* Sends a command; its answer comes by `answer`.  False: there is no connection, or too much
  * waits already. */
-bool redis_command(struct redis *redis, const struct redis_word *words, size_t count,
+bool redis_command(struct redis *redis, const struct span *words, size_t count,
     redis_answer_fn *answer, void *context);
 
 /* Messages of the channel come from now on, and no other command can be sent.  False as

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "front/cluster/redis.h"
 #include "segment/cluster/cluster_told.h"
+#include "wire/ask/span.h"
 
 #define DELAY_FIRST_NS	(100 * NS_PER_MS)
 #define DELAY_LAST_NS	(5 * NS_PER_SECOND)
@@ -66,7 +67,7 @@ struct run {
 	enum cluster_script script;
 	bool again;
 	size_t count;
-	struct redis_word words[];
+	struct span words[];
 };
 
 /* --- errors -------------------------------------------------------------------------- */
@@ -153,16 +154,12 @@ static enum cluster_error end_line(struct line *line, enum cluster_error error,
 
 /* --- asking --------------------------------------------------------------------------- */
 
-static bool send_words(struct line *line, const struct redis_word *words, size_t count,
+static bool send_words(struct line *line, const struct span *words, size_t count,
     redis_answer_fn *answer, void *context) {
 	if (!redis_command(line->redis, words, count, answer, context))
 		return false;
 	line->server->sent++;
 	return true;
-}
-
-static struct redis_word word(const char *text) {
-	return (struct redis_word){ text, strlen(text) };
 }
 
 /* --- who we are ------------------------------------------------------------------------ */
@@ -181,7 +178,7 @@ static void on_welcome(void *context, const struct redis_value *answer) {
 static void on_opened(void *context) {
 	struct line *line = context;
 	const struct server_setup *setup = &line->server->setup;
-	struct redis_word words[3] = { word("AUTH") };
+	struct span words[3] = { span_text("AUTH") };
 	size_t count = 1;
 
 	if (setup->password_length == 0) {
@@ -189,8 +186,8 @@ static void on_opened(void *context) {
 		return;
 	}
 	if (*setup->user != '\0')
-		words[count++] = word(setup->user);
-	words[count++] = (struct redis_word){ setup->password, setup->password_length };
+		words[count++] = span_text(setup->user);
+	words[count++] = (struct span){ setup->password, setup->password_length };
 	if (!send_words(line, words, count, on_welcome, line))
 		line_fail(line, CLUSTER_ERROR_CLOSED, "cannot send");
 }
@@ -232,7 +229,7 @@ static void on_loaded(void *context, const struct redis_value *answer) {
 
 static bool script_load(struct server *server, enum cluster_script script,
     redis_answer_fn *answer) {
-	struct redis_word words[3] = { word("SCRIPT"), word("LOAD") };
+	struct span words[3] = { span_text("SCRIPT"), span_text("LOAD") };
 
 	words[2].text = cluster_script_text(script, &words[2].length);
 	return send_words(&server->commands, words, 3, answer, server);
@@ -280,7 +277,7 @@ static void on_run(void *context, const struct redis_value *answer) {
 }
 
 bool server_run(struct server *server, enum cluster_script script,
-    const struct redis_word *words, size_t count, server_answer_fn *answer, void *context,
+    const struct span *words, size_t count, server_answer_fn *answer, void *context,
     uint64_t tag) {
 	size_t bytes = 0;
 	struct run *run;
@@ -297,7 +294,7 @@ bool server_run(struct server *server, enum cluster_script script,
 		.script = script, .count = count };
 	text = (char *)(run->words + count);
 	for (size_t i = 0; i < count; i++) {
-		run->words[i] = (struct redis_word){ text, words[i].length };
+		run->words[i] = (struct span){ text, words[i].length };
 		memcpy(text, words[i].text, words[i].length);
 		text += words[i].length;
 	}

@@ -67,7 +67,7 @@ const char *server_sha(const struct server *server, enum cluster_script script);
  * copied.  A server that has lost its scripts is given them again, and the command is sent once
  * more.  False: not now (not ready, or too much waits). */
 bool server_run(struct server *server, enum cluster_script script,
-    const struct redis_word *words, size_t count, server_answer_fn *answer, void *context,
+    const struct span *words, size_t count, server_answer_fn *answer, void *context,
     uint64_t tag);
 
 /* Gives the connection up: lost follows.  The longer `least_ns`, the later it is tried again. */

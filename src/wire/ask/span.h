@@ -4,8 +4,13 @@
 #define WIRE_SPAN_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "policy/reply/delivery.h"
+
+static inline struct span span_text(const char *text) {
+	return (struct span){ text, strlen(text) };
+}
 
 bool span_is(struct span span, const char *word);
 /* ASCII without case. */

@@ -57,7 +57,7 @@ static bool add_bytes(struct cluster_call *call, const char *text, size_t length
 		return false;
 	}
 	memcpy(call->text + call->length, text, length);
-	call->words[call->count++] = (struct redis_word){ call->text + call->length, length };
+	call->words[call->count++] = (struct span){ call->text + call->length, length };
 	call->length += length;
 	return true;
 }

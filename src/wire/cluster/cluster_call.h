@@ -102,7 +102,7 @@ struct cluster_sent {
 /* Words of a call, in the caller's memory. */
 struct cluster_call {
 	struct cluster_sent sent;
-	struct redis_word *words;	/* the first: EVALSHA */
+	struct span *words;	/* the first: EVALSHA */
 	size_t count, capacity;
 	char *text;
 	size_t length, size;

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "policy/reply/delivery.h"
+
 #define REDIS_VALUES_MAX	16384	/* in one answer, lists and what is in them */
 #define REDIS_BYTES_MAX		(1024 * 1024)
 #define REDIS_DEPTH_MAX		4	/* lists in lists */
@@ -37,11 +39,5 @@ static inline bool redis_value_is(const struct redis_value *value, const char *t
 	return value->kind == REDIS_KIND_TEXT && value->length == strlen(text) &&
 	    memcmp(value->text, text, value->length) == 0;
 }
-
-/* A word of a command: any bytes. */
-struct redis_word {
-	const char *text;
-	size_t length;
-};
 
 #endif

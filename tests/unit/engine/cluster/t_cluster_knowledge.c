@@ -28,8 +28,8 @@ static size_t most_keys;
 static enum cluster_error error;
 static char error_text[256];
 
-static bool run(void *context, enum cluster_script script, const struct redis_word *keys,
-    size_t key_count, const struct redis_word *words, size_t word_count, uint64_t tag) {
+static bool run(void *context, enum cluster_script script, const struct span *keys,
+    size_t key_count, const struct span *words, size_t word_count, uint64_t tag) {
 	struct noted *call = &calls[call_count];
 
 	(void)context, (void)keys;

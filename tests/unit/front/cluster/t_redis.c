@@ -130,7 +130,7 @@ static void connect_now(void) {
 }
 
 static void ask(void) {
-	const struct redis_word words[] = { { "GET", 3 }, { "a\0b", 3 } };
+	const struct span words[] = { { "GET", 3 }, { "a\0b", 3 } };
 
 	assert_true(redis_command(redis, words, 2, on_answer, NULL));
 }
@@ -197,7 +197,7 @@ TEST_IN(begin, end, test_too_many_at_once_wait) {
 	connect_now();
 	for (unsigned i = 0; i < REDIS_AT_ONCE; i++)
 		ask();
-	assert_false(redis_command(redis, &(const struct redis_word){ "GET", 3 }, 1, on_answer,
+	assert_false(redis_command(redis, &(const struct span){ "GET", 3 }, 1, on_answer,
 	    NULL));
 	redis_drop(redis, CLUSTER_ERROR_TIMEOUT, "too late");
 	assert_int_equal(ended, 0);	/* not from within our call */
@@ -205,7 +205,7 @@ TEST_IN(begin, end, test_too_many_at_once_wait) {
 	assert_int_equal(lost, REDIS_AT_ONCE);
 	assert_int_equal(error, CLUSTER_ERROR_TIMEOUT);
 	assert_string_equal(text, "too late");
-	assert_false(redis_command(redis, &(const struct redis_word){ "GET", 3 }, 1, on_answer,
+	assert_false(redis_command(redis, &(const struct span){ "GET", 3 }, 1, on_answer,
 	    NULL));
 }
 
@@ -394,7 +394,7 @@ TEST_IN(begin, end, test_messages_come) {
 
 	connect_now();
 	assert_true(redis_subscribe(redis, "c"));
-	assert_false(redis_command(redis, &(const struct redis_word){ "GET", 3 }, 1, on_answer,
+	assert_false(redis_command(redis, &(const struct span){ "GET", 3 }, 1, on_answer,
 	    NULL));
 	say(words, sizeof(words) - 1);
 	WAIT_FOR(messages == 1);

@@ -5,7 +5,7 @@
 
 #define POOLS	4
 
-static struct redis_word words[CLUSTER_CALL_WORDS(POOLS)];
+static struct span words[CLUSTER_CALL_WORDS(POOLS)];
 static char text[CLUSTER_CALL_BYTES(POOLS)];
 static struct redis_value list[64];
 static size_t count;
