@@ -43,7 +43,7 @@ TEST_IN(begin, end, the_list) {
 	listed("AAAAAA3", "nobody", "connect to mx[192.0.2.1]:25: refused");
 	listed("AAAAAA4", "u@a.example", "");
 	listed("AAAAAA5", "u@a.example",
-	    "host mx[192.0.2.1] said: 450 4.2.0 greylisted " "(in reply to RCPT TO command)");
+	    "host mx[192.0.2.1] said: 450 4.2.0 greylisted (in reply to RCPT TO command)");
 	requeue_listed(requeue, 0, true, now_ns);
 	/* d.example came back while nobody looked */
 	counts_are(1, 1, 0);

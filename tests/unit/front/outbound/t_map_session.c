@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What questions of Sendmail about clients mean, and what refused ones read. */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 #include "front/outbound/map_session.h"
 #include "tests/unit/caught_log.h"
 #include "tests/unit/front/outbound/fake_engine.h"
@@ -31,16 +32,12 @@ static void ask(const char *key) {
 	"n=mx.customer.example"
 
 TEST_IN(set_up, NULL, a_connect_asks_with_all_that_is_known) {
-	char text[ADDRESS_TEXT_MAX];
-
 	ask(CLIENT("46407"));
 	assert_string_equal(reply, ADMITTED);
 	assert_int_equal(fake.opens, 1);
 	assert_int_equal(fake.asked.process, 4711);
-	address_format(&fake.asked.client, text);
-	assert_string_equal(text, "192.0.2.7");
-	address_format(&fake.asked.server, text);
-	assert_string_equal(text, "198.51.100.1");
+	address_is(&fake.asked.client, "192.0.2.7");
+	address_is(&fake.asked.server, "198.51.100.1");
 	assert_int_equal(fake.asked.client_port, 46407);
 	assert_int_equal(fake.asked.server_port, 25);
 	assert_string_equal(fake.name, "mx.customer.example");

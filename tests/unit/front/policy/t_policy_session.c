@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What policy requests mean, and the log lines that come of it. */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 #include "front/policy/policy_session.h"
 #include "tests/unit/caught_log.h"
 #include "tests/unit/front/outbound/fake_engine.h"
@@ -42,14 +43,10 @@ static void ask(const char *attributes, const char *wanted) {
 #define RCPT "protocol_state=RCPT\nsender=a@b.example\nrecipient=c@d.example\n"
 
 TEST_IN(set_up, NULL, a_connect_asks_with_all_that_is_known) {
-	char text[ADDRESS_TEXT_MAX];
-
 	ask(CONNECT CLIENT("46407"), DUNNO);
 	assert_int_equal(fake.opens, 1);
-	address_format(&fake.asked.client, text);
-	assert_string_equal(text, "192.0.2.7");
-	address_format(&fake.asked.server, text);
-	assert_string_equal(text, "198.51.100.1");
+	address_is(&fake.asked.client, "192.0.2.7");
+	address_is(&fake.asked.server, "198.51.100.1");
 	assert_int_equal(fake.asked.client_port, 46407);
 	assert_int_equal(fake.asked.server_port, 25);
 	assert_string_equal(fake.name, "mx.customer.example");
@@ -128,8 +125,6 @@ TEST_IN(set_up, NULL, the_next_connect_ends_the_session_before) {
 }
 
 TEST_IN(set_up, NULL, xclient_replaces_and_remembers_the_kernels_tuple) {
-	char text[ADDRESS_TEXT_MAX];
-
 	ask(CONNECT CLIENT("1"), DUNNO);
 	for (int i = 0; i < 2; i++) {
 		ask(i == 0 ? XCLIENT "client_address=203.0.113.5\nclient_port=9\n" :
@@ -138,8 +133,7 @@ TEST_IN(set_up, NULL, xclient_replaces_and_remembers_the_kernels_tuple) {
 		assert_int_equal(fake.last_closed.client_port, i == 0 ? 1 : 9);
 		assert_true(fake.asked.carried);
 		assert_int_equal(fake.asked.client_port, 9);
-		address_format(&fake.asked.carrier_client, text);
-		assert_string_equal(text, "192.0.2.7");
+		address_is(&fake.asked.carrier_client, "192.0.2.7");
 		assert_int_equal(fake.asked.carrier_port, 1);
 	}
 	assert_int_equal(fake.ended, 0);

@@ -2,6 +2,7 @@
 /* Destinations and relays that were seen: what is remembered, what is given up,
  * what survives a restart. */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 
 #include "segment/file/name.h"
 #include "tests/unit/segment/destination/noted_deliveries.h"
@@ -18,10 +19,8 @@ static void assert_relays(const char *name, unsigned count, const char *first,
 	assert_true(find(name, &seen));
 	assert_int_equal(seen.relay_count, count);
 	for (unsigned i = 0; i < count; i++) {
-		char text[ADDRESS_TEXT_MAX];
-
-		address_format(&seen.relays[i], text);
-		assert_string_equal(text, wanted[i]);
+	
+		address_is(&seen.relays[i], wanted[i]);
 	}
 }
 

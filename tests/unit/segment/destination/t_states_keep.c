@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* States of destinations over restarts, as text, and as readers see them. */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 
 #include "segment/destination/destination_table.h"
 #include "segment/destination/state_text.h"
@@ -141,10 +142,9 @@ static void note_relay(const char *name, const char *relay, const char *relay_na
 
 static void relay_is(const struct destination_seen *seen, unsigned number,
     const char *relay, const char *relay_name) {
-	char address[ADDRESS_TEXT_MAX], name[SEGMENT_NAME_MAX + 1];
+	char name[SEGMENT_NAME_MAX + 1];
 
-	address_format(&seen->relays[number], address);
-	assert_string_equal(address, relay);
+	address_is(&seen->relays[number], relay);
 	(void)relays_find(site.segment, &seen->relays[number], name);
 	assert_string_equal(name, relay_name);
 }

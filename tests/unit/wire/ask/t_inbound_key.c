@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 
 #include "wire/ask/inbound_key.h"
 
@@ -8,14 +9,6 @@ static struct inbound_key parse(const char *key) {
 
 	assert_true(inbound_key_parse(key, strlen(key), &out));
 	return out;
-}
-
-static void is_address(const struct address *address, const char *wanted) {
-	char text[ADDRESS_TEXT_MAX];
-
-	assert_false(address_is_unknown(address));
-	address_format(address, text);
-	assert_string_equal(text, wanted);
 }
 
 static void is_name(const struct inbound_key *key, const char *wanted) {
@@ -29,20 +22,20 @@ TEST(real_keys) {
 	struct inbound_key k = parse("connect;ca= 192.0.2.7;cp= 46697;da= 198.51.100.1;ia=;"
 	    "dp= 25;cr= OK;n= mx.customer.example");
 
-	is_address(&k.session.client, "192.0.2.7");
-	is_address(&k.session.server, "198.51.100.1");
+	address_is(&k.session.client, "192.0.2.7");
+	address_is(&k.session.server, "198.51.100.1");
 	assert_int_equal(k.session.client_port, 46697);
 	assert_int_equal(k.session.server_port, 25);
 	is_name(&k, "mx.customer.example");
 	k = parse("connect;ca= 127.0.0.3;cp= 46697;da= 0.0.0.0;ia=;dp= 2025;cr= FAIL;n=[127.0.0.3]");
-	is_address(&k.session.client, "127.0.0.3");
+	address_is(&k.session.client, "127.0.0.3");
 	assert_true(address_is_unknown(&k.session.server));
 	assert_int_equal(k.session.server_port, 2025);
 	is_name(&k, "");
 	k = parse("connect;ca= IPv6:2001:db8:0:0:0:0:0:1;cp= 52870;da= IPv6:0:0:0:0:0:0:0:0;"
 	    "ia=[IPv6:2001:db8:0:0:0:0:0:2];dp= 25;cr= OK;n= localhost");
-	is_address(&k.session.client, "2001:db8::1");
-	is_address(&k.session.server, "2001:db8::2");
+	address_is(&k.session.client, "2001:db8::1");
+	address_is(&k.session.server, "2001:db8::2");
 	is_name(&k, "localhost");
 }
 
@@ -51,7 +44,7 @@ TEST(the_name_changes_nothing_else) {
 	struct inbound_key k = parse("connect;ca=192.0.2.7;cp=1;da=0.0.0.0;dp=25;cr=OK;"
 	    "n= x;ca=192.0.2.8;cp=2;ia=192.0.2.9;dp=26;cr=OK;n=y ");
 
-	is_address(&k.session.client, "192.0.2.7");
+	address_is(&k.session.client, "192.0.2.7");
 	assert_true(k.session.client_port == 1 && k.session.server_port == 25);
 	assert_true(address_is_unknown(&k.session.server));
 	is_name(&k, "x;ca=192.0.2.8;cp=2;ia=192.0.2.9;dp=26;cr=OK;n=y");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 
 #include "base/clock.h"
 #include "wire/ask/policy_request.h"
@@ -35,13 +36,6 @@ static long parse(const char *text, size_t length, struct policy_parser *parser,
 static bool span_is(const char *data, struct policy_span span, const char *wanted) {
 	return span.length == strlen(wanted) &&
 	    memcmp(policy_text(data, span), wanted, span.length) == 0;
-}
-
-static void address_is(const struct address *address, const char *wanted) {
-	char text[ADDRESS_TEXT_MAX];
-
-	address_format(address, text);
-	assert_string_equal(text, wanted);
 }
 
 TEST(a_real_connect) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What a line of the event socket says, and what is wrong with it. */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 #include "policy/reply/reply.h"
 #include "wire/mail/event_line.h"
 
@@ -28,13 +29,6 @@ static void check(struct span span, const char *expected) {
 		fail_msg("\"%.*s\" is not \"%s\"", (int)span.length, span.text, expected);
 }
 
-static void check_address(const struct address *address, const char *expected) {
-	char shown[ADDRESS_TEXT_MAX];
-
-	address_format(address, shown);
-	assert_string_equal(shown, expected);
-}
-
 TEST(a_delivery) {
 	struct event_line line = good("delivery mta=out status=deferred id=4bX7Y1 "
 	    "recipient=a%20b@Example.com relay=mx.example.com. address=192.0.2.7 port=2525 "
@@ -52,7 +46,7 @@ TEST(a_delivery) {
 	check(d->domain, "Example.com");
 	check(d->relay, "mx.example.com.");
 	check(d->relay_name, "mx.example.com");
-	check_address(&d->relay_address, "192.0.2.7");
+	address_is(&d->relay_address, "192.0.2.7");
 	assert_int_equal(d->relay_port, 2525);
 	assert_int_equal(d->dsn[0], 4);
 	assert_int_equal(d->dsn[1], 7);
@@ -103,7 +97,7 @@ TEST(a_start) {
 
 	assert_int_equal(line.kind, EVENT_LINE_START);
 	check(line.delivery.domain, "example.com");
-	check_address(&line.delivery.relay_address, "::1");
+	address_is(&line.delivery.relay_address, "::1");
 }
 
 TEST(a_session) {
@@ -111,9 +105,9 @@ TEST(a_session) {
 	    "server_port=25 name=mail.example.net");
 
 	assert_int_equal(line.kind, EVENT_LINE_OPEN);
-	check_address(&line.client, "198.51.100.9");
+	address_is(&line.client, "198.51.100.9");
 	assert_int_equal(line.client_port, 41234);
-	check_address(&line.server, "192.0.2.1");
+	address_is(&line.server, "192.0.2.1");
 	assert_int_equal(line.server_port, 25);
 	check(line.name, "mail.example.net");
 	line = good("close client=2001:db8::1 client_port=1");

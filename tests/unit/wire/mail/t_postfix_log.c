@@ -3,6 +3,7 @@
  * cut or strange. */
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
 #include "wire/mail/postfix_log.h"
 
@@ -20,7 +21,6 @@ static enum log_line_kind scan(const char *text) {
 
 TEST(all_fields) {
 	const struct delivery *d = &line.delivery;
-	char address[ADDRESS_TEXT_MAX];
 
 	assert_int_equal(scan("Nov 21 05:44:57 out postfix-B/lane1/smtp[6447]: 714F1A7E1A3: "
 	    "to=<x@q.example.org>, orig_to=<root>, relay=mx.example.org[192.0.2.7]:2525, "
@@ -35,8 +35,7 @@ TEST(all_fields) {
 	same(line.orig_to, "root");
 	same(d->relay, "mx.example.org[192.0.2.7]:2525");
 	same(d->relay_name, "mx.example.org");
-	address_format(&d->relay_address, address);
-	assert_string_equal(address, "192.0.2.7");
+	address_is(&d->relay_address, "192.0.2.7");
 	assert_int_equal(d->relay_port, 2525);
 	assert_int_equal(d->conn_use, 2);
 	assert_int_equal(d->delay_ms, 1500);
@@ -110,15 +109,14 @@ TEST(relays) {
 		{ "mx.example.net[192.0.2.7", "", "unknown", 0 },
 		{ "127.0.0.1:2525", "", "unknown", 0 },
 	};
-	char text[512], address[ADDRESS_TEXT_MAX];
+	char text[512];
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>, relay=%s%s", forms[i].relay, TAIL);
 		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
 		same(line.delivery.relay, forms[i].relay);
 		same(line.delivery.relay_name, forms[i].name);
-		address_format(&line.delivery.relay_address, address);
-		assert_string_equal(address, forms[i].address);
+		address_is(&line.delivery.relay_address, forms[i].address);
 		assert_int_equal(line.delivery.relay_port, forms[i].port);
 	}
 }
@@ -358,14 +356,12 @@ TEST(sessions) {
 		{ POSTSCREEN "NOQUEUE: reject: CONNECT from [192.0.2.7]:59177: too many connections",
 		    "", "192.0.2.7", LOG_SESSION_REFUSED, 59177 },
 	};
-	char address[ADDRESS_TEXT_MAX];
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		if (scan(forms[i].text) != LOG_LINE_SESSION)
 			fail_msg("%s", forms[i].text);
 		same(line.session.name, forms[i].name);
-		address_format(&line.session.address, address);
-		assert_string_equal(address, forms[i].address);
+		address_is(&line.session.address, forms[i].address);
 		assert_int_equal(line.session.event, forms[i].event);
 		assert_int_equal(line.session.port, forms[i].port);
 	}

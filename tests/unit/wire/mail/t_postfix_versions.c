@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Lines that Postfix 3.8 to 3.12 log otherwise than 3.7, by their release notes. */
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
 #include "wire/mail/postfix_log.h"
 
@@ -21,15 +22,13 @@ TEST(sessions_lost_with_a_queue_id) {
 		SMTPD "3mPVKl0Mhjz7sXv: timeout after END-OF-MESSAGE from client.example[192.0.2.7]",
 		SMTPD "NOQUEUE: too many errors after AUTH from client.example[192.0.2.7]",
 	};
-	char address[ADDRESS_TEXT_MAX];
 
 	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
 		if (scan(lost[i]) != LOG_LINE_SESSION)
 			fail_msg("%s", lost[i]);
 		assert_int_equal(line.session.event, LOG_SESSION_LOST);
 		same(line.session.name, "client.example");
-		address_format(&line.session.address, address);
-		assert_string_equal(address, "192.0.2.7");
+		address_is(&line.session.address, "192.0.2.7");
 	}
 	assert_int_equal(scan(SMTPD "5C1E9A7E2B8: connect from client.example[192.0.2.7]"),
 	    LOG_LINE_OTHER);

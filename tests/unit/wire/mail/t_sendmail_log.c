@@ -3,6 +3,7 @@
  * and what is forged, cut or strange. */
 #define TEST_OWN_MAIN
 #include "tests/unit/test.h"
+#include "tests/unit/address_is.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
 #include "wire/mail/sendmail_log.h"
 
@@ -21,7 +22,6 @@ static enum log_line_kind scan(const char *text) {
 
 TEST(all_fields) {
 	const struct delivery *d = &line.delivery;
-	char address[ADDRESS_TEXT_MAX];
 
 	assert_int_equal(scan("Nov 21 05:53:25 mx sm-mta[18225]: 6AL5rHTW018202: "
 	    "to=<a@b.example>,<c@d.example>, ctladdr=<www@example.com> (33/33), "
@@ -45,8 +45,7 @@ TEST(all_fields) {
 	same(d->mailer, "esmtp");
 	same(d->relay, "mx.example.net. [192.0.2.7]");
 	same(d->relay_name, "mx.example.net");
-	address_format(&d->relay_address, address);
-	assert_string_equal(address, "192.0.2.7");
+	address_is(&d->relay_address, "192.0.2.7");
 	assert_int_equal(d->relay_port, 0);
 	assert_int_equal(d->dsn[0], 4);
 	assert_int_equal(d->dsn[1], 7);
@@ -70,7 +69,7 @@ TEST(relays) {
 		{ "My relay. [192.0.2.7]", "My relay", "192.0.2.7" },
 		{ "mx.example.net. [192.0.2]", "mx.example.net", "unknown" },
 	};
-	char text[512], address[ADDRESS_TEXT_MAX];
+	char text[512];
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		snprintf(text, sizeof(text), HEAD "to=<a@b.example>" MIDDLE ", relay=%s, dsn=2.0.0, "
@@ -78,8 +77,7 @@ TEST(relays) {
 		assert_int_equal(scan(text), LOG_LINE_DELIVERY);
 		same(line.delivery.relay, forms[i].relay);
 		same(line.delivery.relay_name, forms[i].name);
-		address_format(&line.delivery.relay_address, address);
-		assert_string_equal(address, forms[i].address);
+		address_is(&line.delivery.relay_address, forms[i].address);
 	}
 }
 
@@ -264,14 +262,12 @@ TEST(sessions) {
 		    "MAIL/EXPN/VRFY/ETRN during connection to MTA", "mail.example.org",
 		    "192.0.2.7", LOG_SESSION_DISCONNECT },
 	};
-	char address[ADDRESS_TEXT_MAX];
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		if (scan(forms[i].text) != LOG_LINE_SESSION)
 			fail_msg("%s", forms[i].text);
 		same(line.session.name, forms[i].name);
-		address_format(&line.session.address, address);
-		assert_string_equal(address, forms[i].address);
+		address_is(&line.session.address, forms[i].address);
 		assert_int_equal(line.session.event, forms[i].event);
 	}
 }
