@@ -61,13 +61,16 @@ static void result(const char *domain, const char *queue_id, bool good) {
 	(void)engine_feed_delivery(site.engine, site.generation, 1, &d, &origin, now_ns);
 }
 
+static struct windows_places *p[6];	/* of processes 100, 101 ... that a test opens */
+
 static int close_site(void **state) {
+	for (int i = 0; i < 6; i++)
+		windows_places_close(&p[i], true, now_ns);
 	site_close(&site);
 	return 0;
 }
 
 TEST_IN(NULL, close_site, places_are_kept_until_the_end) {
-	struct windows_places *p[6];
 	struct window_asked asked;
 
 	begin(configuration);
@@ -129,7 +132,6 @@ TEST_IN(NULL, close_site, another_connection_goes_on_with_them) {
 
 /* Who goes on when the window has shrunk: never more than it says. */
 TEST_IN(NULL, close_site, a_smaller_window_lets_fewer_go_on) {
-	struct windows_places *p[5];
 	unsigned go = 0;
 
 	begin(configuration);
@@ -141,12 +143,9 @@ TEST_IN(NULL, close_site, a_smaller_window_lets_fewer_go_on) {
 	for (int i = 0; i < 5; i++)
 		go += ask(p[i], "d.example", "q2").answer == WINDOW_GO;
 	assert_int_equal(go, 2);
-	for (int i = 0; i < 5; i++)
-		windows_places_close(&p[i], true, now_ns);
 }
 
 TEST_IN(NULL, close_site, levels_are_exact) {
-	struct windows_places *p[5];
 	char id[16];
 
 	begin(configuration);
@@ -162,14 +161,11 @@ TEST_IN(NULL, close_site, levels_are_exact) {
 	assert_int_equal(view_of("d.example").window, 4);
 	/* it has no connection, and so no place */
 	assert_int_equal(view_of("d.example").in_flight, 4);
-	for (int i = 0; i < 5; i++)
-		windows_places_close(&p[i], true, now_ns);
 }
 
 /* Five ask before anybody has connected; the server takes two, in an order of its own. */
 TEST_IN(NULL, close_site, levels_of_those_that_ask_at_once) {
 	static const int let_in[] = { 3, 1 };
-	struct windows_places *p[5];
 	char id[16];
 
 	begin(configuration);
@@ -200,7 +196,6 @@ TEST_IN(NULL, close_site, levels_of_those_that_ask_at_once) {
 TEST_IN(NULL, close_site, a_canary_goes_above) {
 	struct by_hand set = { .verb = MANUAL_LIMIT, .name = "d.example", .name_length = 9,
 		.window = 2, .ceiling = 2 };
-	struct windows_places *p[4];
 	struct window_owner owner;
 
 	begin(configuration);
@@ -223,37 +218,33 @@ TEST_IN(NULL, close_site, a_canary_goes_above) {
 	result("d.example", "q2", true);
 	assert_int_equal(view_of("d.example").ceiling, 3);
 	assert_false(view_of("d.example").canary_out);
-	for (int i = 0; i < 4; i++)
-		windows_places_close(&p[i], true, now_ns);
 }
 
 TEST_IN(NULL, close_site, the_suspended_are_told_why) {
-	struct windows_places *p;
 	struct window_asked asked;
 
 	begin(configuration);
-	p = process(100);
+	p[0] = process(100);
 	for (int i = 0; i < 8; i++)
 		result("d.example", "qx", false), now_ns += 5 * NS_PER_SECOND;
-	asked = ask(p, "d.example", "q1");
+	asked = ask(p[0], "d.example", "q1");
 	assert_int_equal(asked.answer, WINDOW_SUSPENDED);
 	assert_false(asked.observed);
 	assert_string_equal(asked.reason, "421 4.7.0 too many");
 	assert_true(asked.until_ns > now_ns);
 	assert_int_equal(view_of("d.example").in_flight, 0);
 	site_reload(&site, CONFIGURATION "outbound = { observe = true; };\n");
-	asked = ask(p, "d.example", "q1");
+	asked = ask(p[0], "d.example", "q1");
 	assert_int_equal(asked.answer, WINDOW_SUSPENDED);
 	assert_true(asked.observed);
 	assert_int_equal(view_of("d.example").in_flight, 1);
-	windows_places_close(&p, true, now_ns);
 }
 
 /* Many processes, one destination that takes seven connections, any order: never more
  * within the window than it holds, and what is counted is what is there. */
 TEST_IN(NULL, close_site, never_more_than_the_window) {
 	enum { PROCESSES = 40, STEPS = 20000 };
-	struct windows_places *p[PROCESSES] = { NULL };
+	struct windows_places *all[PROCESSES] = { NULL };
 	bool sends[PROCESSES] = { false }, canary[PROCESSES] = { false };
 	struct random random = random_seeded("never_more_than_the_window");
 	unsigned sending = 0, canaries = 0;
@@ -265,17 +256,17 @@ TEST_IN(NULL, close_site, never_more_than_the_window) {
 
 		now_ns += (int64_t)random_below(&random, 200) * NS_PER_MS;
 		snprintf(id, sizeof(id), "q%d", step);
-		if (p[i] == NULL) {
-			p[i] = process((int32_t)(1000 + i));
+		if (all[i] == NULL) {
+			all[i] = process((int32_t)(1000 + i));
 		} else if (sends[i]) {
 			sends[i] = false;
 			sending -= !canary[i];
 			canaries -= canary[i];
 			canary[i] = false;
 		} else if (random_below(&random, 8) == 0) {
-			windows_places_close(&p[i], true, now_ns);
+			windows_places_close(&all[i], true, now_ns);
 		} else {
-			struct window_asked asked = ask(p[i], "d.example", id);
+			struct window_asked asked = ask(all[i], "d.example", id);
 
 			sends[i] = asked.answer == WINDOW_GO ||
 			    asked.answer == WINDOW_GO_CANARY;
@@ -286,21 +277,21 @@ TEST_IN(NULL, close_site, never_more_than_the_window) {
 				assert_true(sending <= asked.window);
 				assert_true(sending + canaries <= asked.window + 1);
 				if (asked.in_flight <= 7)
-					connects(p[i], "d.example", id);
+					connects(all[i], "d.example", id);
 				result("d.example", id, asked.in_flight <= 7);
 				if (asked.in_flight > 7) {
 					sends[i] = false;
 					sending -= !canary[i];
 					canaries -= canary[i];
 					canary[i] = false;
-					windows_places_close(&p[i], true, now_ns);
+					windows_places_close(&all[i], true, now_ns);
 				}
 			}
 		}
 	}
 	assert_int_equal(view_of("d.example").ceiling, 7);
 	for (int i = 0; i < PROCESSES; i++)
-		windows_places_close(&p[i], true, now_ns);
+		windows_places_close(&all[i], true, now_ns);
 	assert_int_equal(view_of("d.example").in_flight, 0);
 }
 
@@ -391,7 +382,6 @@ TEST_IN(NULL, close_site, odd_names_are_no_destinations) {
 TEST_IN(NULL, close_site, a_rank_is_kept_on_another_connection) {
 	const struct by_hand request = { .verb = MANUAL_LIMIT, .name = "d.example",
 		.name_length = 9, .window = 2, .ceiling = BY_HAND_UNSET };
-	struct windows_places *p[5];
 	struct window_owner owner;
 	unsigned gone = 0;
 
@@ -415,6 +405,4 @@ TEST_IN(NULL, close_site, a_rank_is_kept_on_another_connection) {
 		gone += ask(p[i], "d.example", id).answer == WINDOW_GO;
 	}
 	assert_int_equal(gone, 2);
-	for (int i = 0; i < 5; i++)
-		windows_places_close(&p[i], true, now_ns);
 }

@@ -264,6 +264,14 @@ static void deal(const char *domain, unsigned count,
 	}
 }
 
+/* The same of one width. */
+static unsigned dealt(const char *domain, unsigned count, unsigned width) {
+	unsigned widths[32];
+
+	deal(domain, count, widths);
+	return widths[width];
+}
+
 TEST_IN(set_up, tear_down, lanes_share_the_mail) {
 	static const struct hint_lanes one = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0,
 	    HINTS_NO_LANE, 0, 0, 0, 0, false },
@@ -275,8 +283,7 @@ TEST_IN(set_up, tear_down, lanes_share_the_mail) {
 	hints_writer_hold_group(place->writer, 0, NULL);
 	hints_writer_set_lanes(place->writer, places[0], &one);
 	put();
-	deal("a.example", 10, widths);
-	assert_int_equal(widths[5], 10);
+	assert_int_equal(dealt("a.example", 10, 5), 10);
 	assert_int_equal(ask_whole("out", "u@b.example", NOW)->kind, HINTS_NOTHING);
 	hints_writer_set_lanes(place->writer, places[0], &three);
 	deal("A.EXAMPLE", 900, widths);
@@ -306,20 +313,16 @@ TEST_IN(set_up, tear_down, a_canary_is_one_message) {
 	lanes.canary = HINTS_NO_LANE;
 	hints_writer_set_lanes(place->writer, places[1], &lanes);
 	put();
-	deal("a.example", 60, widths);
-	assert_int_equal(widths[2], 1);
-	deal("b.example", 60, widths);
-	assert_int_equal(widths[2], 0);
+	assert_int_equal(dealt("a.example", 60, 2), 1);
+	assert_int_equal(dealt("b.example", 60, 2), 0);
 	lanes.canary = 1;
 	lanes.serial = 8;
 	hints_writer_set_lanes(place->writer, places[0], &lanes);
-	deal("a.example", 60, widths);
-	assert_int_equal(widths[2], 1);
+	assert_int_equal(dealt("a.example", 60, 2), 1);
 	/* shares that were given anew are no new canary */
 	lanes.share[0] = 50;
 	hints_writer_set_lanes(place->writer, places[0], &lanes);
-	deal("a.example", 60, widths);
-	assert_int_equal(widths[2], 0);
+	assert_int_equal(dealt("a.example", 60, 2), 0);
 	/* single messages likewise, beside it */
 	lanes.single = 4;
 	for (unsigned i = 0; i < 3; i++) {
@@ -330,29 +333,24 @@ TEST_IN(set_up, tear_down, a_canary_is_one_message) {
 		assert_int_equal(widths[10], 1);
 		assert_int_equal(widths[2], 1);
 	}
-	deal("a.example", 20, widths);
-	assert_int_equal(widths[10], 0);
+	assert_int_equal(dealt("a.example", 20, 10), 0);
 }
 
 /* Nothing is kept of a key before that: its questions touch no memory of their own. */
 TEST_IN(set_up, tear_down, the_first_single_messages_that_are_offered_are_all_given) {
 	struct hint_lanes lanes = { 1, { 3 }, { 1 }, HINTS_NO_LANE, 0, HINTS_NO_LANE, 0, 0,
 	    0, 0, false };
-	unsigned widths[32];
 
 	build(two, 2, NULL, 0);
 	hints_writer_set_lanes(place->writer, places[0], &lanes);
 	put();
-	deal("a.example", 20, widths);
-	assert_int_equal(widths[5], 20);
+	assert_int_equal(dealt("a.example", 20, 5), 20);
 	lanes.single = 4;
 	lanes.single_serial = lanes.single_count = 3;
 	lanes.single_ns = NOW + NS_PER_SECOND;
 	hints_writer_set_lanes(place->writer, places[0], &lanes);
-	deal("a.example", 20, widths);
-	assert_int_equal(widths[10], 3);
-	deal("a.example", 20, widths);
-	assert_int_equal(widths[10], 0);
+	assert_int_equal(dealt("a.example", 20, 10), 3);
+	assert_int_equal(dealt("a.example", 20, 10), 0);
 }
 
 /* Postfix ends the lookup's connection every 100 s, and starts another process. */
@@ -372,8 +370,7 @@ TEST_IN(set_up, tear_down, a_process_that_comes_later_gives_no_canary_again) {
 	place->reader = hints_reader_open(place->path);
 	hints_writer_beat(place->writer, NOW + NS_PER_SECOND);
 	assert_int_equal(ask_whole("out", "u@a.example", NOW + NS_PER_SECOND)->width, 5);
-	deal("a.example", 60, widths);
-	assert_int_equal(widths[5], 60);
+	assert_int_equal(dealt("a.example", 60, 5), 60);
 	/* what is offered from then on is its own */
 	lanes.canary_ns = lanes.single_ns = NOW + 2 * NS_PER_SECOND;
 	lanes.serial++;
@@ -390,18 +387,14 @@ TEST_IN(set_up, tear_down, a_process_that_comes_later_gives_no_canary_again) {
 	lanes.single_serial = (uint16_t)(lanes.single_serial + 3);
 	lanes.single_count = 2;
 	hints_writer_set_lanes(place->writer, places[1], &lanes);
-	deal("b.example", 1, widths);
-	assert_int_equal(widths[10], 1);
+	assert_int_equal(dealt("b.example", 1, 10), 1);
 	lanes.single_serial++;
 	hints_writer_set_lanes(place->writer, places[1], &lanes);
-	deal("b.example", 60, widths);
-	assert_int_equal(widths[10], 2);
+	assert_int_equal(dealt("b.example", 60, 10), 2);
 	lanes.single_serial = UINT16_MAX;
 	hints_writer_set_lanes(place->writer, places[1], &lanes);
-	deal("b.example", 60, widths);
-	assert_int_equal(widths[10], 2);
-	deal("b.example", 60, widths);
-	assert_int_equal(widths[10], 0);
+	assert_int_equal(dealt("b.example", 60, 10), 2);
+	assert_int_equal(dealt("b.example", 60, 10), 0);
 }
 
 /* As nobody of ours does. */
@@ -475,7 +468,6 @@ TEST_IN(set_up, tear_down, what_goes_by_no_lane_is_held_but_not_in_passing) {
 	static const struct hint hints[] = { { "a.example", OUT, 0 }, { "b.example", OUT, 1 },
 		{ "c.example", OUT, HINTS_NO_GROUP } };
 	struct hint_lanes lanes = { 1, { 3 }, { 1 }, 1, 7, HINTS_NO_LANE, 0, 0, NOW, 0, false };
-	unsigned widths[32];
 
 	publish(hints, 3, first_held, 2);
 	assert_string_equal(ask_probe("u@a.example"), "class one");
@@ -492,8 +484,7 @@ TEST_IN(set_up, tear_down, what_goes_by_no_lane_is_held_but_not_in_passing) {
 	/* nor does it take the canary */
 	hints_writer_set_lanes(place->writer, places[2], &lanes);
 	assert_string_equal(ask_probe("v@c.example"), "");
-	deal("c.example", 20, widths);
-	assert_int_equal(widths[2], 1);
+	assert_int_equal(dealt("c.example", 20, 2), 1);
 }
 
 TEST_IN(set_up, tear_down, a_lane_s_answer_names_the_domain_that_was_asked_for) {
