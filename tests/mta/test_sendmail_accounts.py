@@ -4,6 +4,8 @@
 that is asked at connect alone.  What is refused and given back, a login that is held, and clients
 without a login whose class has limits."""
 import base64
+import os
+import signal
 
 from lib.limiter import Limiter
 from lib.postern import Postern, one_class
@@ -100,8 +102,10 @@ def stolen(test, postern, sendmail):
                [queued[0]["queue_id"]], "the command to hold one, as printed")
     sendmail.run("sendmail", "-qQ", "-Q", f"-qI{queued[0]['queue_id']}")
     run = sendmail.queue_run()
+    test.wait_for(lambda: postern.ask("account", name)["unknown_recipients"] == 20, "all results are read")
+    os.kill(postern.roles()["feed.0"], signal.SIGKILL)
     test.wait_for(lambda: postern.ask("account", name)["held_by"] is not None,
-                  "a login with a bad list is held", limit=30)
+                  "a login with a bad list is held, though its log reader is killed before", limit=30)
     run.wait(30)
     replies = begin(eve, "x@x.example")
     test.say(f"{replies[0]}")
@@ -139,6 +143,7 @@ def clients_of_a_class(test, postern):
 
 
 def body(test):
+    test.deaths_expected = True
     make_logins(test, "ann", "bob", "eve")
     def edit(accounts):
         return lambda text: text.replace("listen = {", f'listen = {{ milter_accounts = "unix:'
