@@ -110,7 +110,7 @@ TEST_IN(begin, site_end, a_login_above_half_of_a_limit_that_a_reload_lowered_is_
 
 /* --- a full table ---------------------------------------------------------------------------- */
 
-enum { CROWD = 1200 };
+enum { CROWD = 500 };
 
 /* More logins than there is room for have used most of their limit. */
 static void fill(void) {
