@@ -122,7 +122,8 @@ static void queued_row(void *context, struct writer *writer, const void *item) {
 	writer_text(writer, "remove", command_for(g, mta, id, true, removal));
 }
 
-static void write_queued(void *context, const struct account_queued *queued) {
+static void write_queued(void *context, const void *entry) {
+	const struct account_queued *queued = entry;
 	struct queued_shown *shown = context;
 
 	if (memcmp(queued->login, shown->account->key, sizeof(queued->login)) == 0 &&
@@ -135,7 +136,7 @@ static void queued_rows(void *context, struct writer *writer) {
 
 	(void)writer;
 	shown->count = 0;
-	(void)account_queued_each(shown->view->reader, write_queued, shown);
+	(void)accounts_each(shown->view->reader, &account_queued_kind, write_queued, shown);
 }
 
 void view_account_health_write(const struct view *view, struct writer *writer,

@@ -146,7 +146,7 @@ static void make_row(const struct view *view, const struct account *account,
 	find_tightest(&looked, row);
 }
 
-static void list_account(void *context, const struct account *account) {
+static void list_account(void *context, const void *account) {
 	struct listing *listing = context;
 	struct view_account_row one;
 
@@ -248,7 +248,7 @@ int view_accounts_write(const struct view *view, struct writer *writer,
     const struct view_accounts_choice *choice, unsigned *torn) {
 	struct listing listing = { .view = view, .choice = choice };
 
-	*torn = accounts_each(view->reader, list_account, &listing);
+	*torn = accounts_each(view->reader, &account_kind, list_account, &listing);
 	if (listing.count > 1)
 		qsort(listing.list, listing.count, sizeof(*listing.list),
 		    orders[choice->order].compare);
@@ -268,7 +268,8 @@ static int by_trouble(const struct view_account_row *left, const struct view_acc
 	    by_use(left, right);
 }
 
-static void rank_account(void *context, const struct account *account) {
+static void rank_account(void *context, const void *entry) {
+	const struct account *account = entry;
 	struct view *view = context;
 	struct view_accounts_top *top = view->accounts;
 	int64_t guard_ns = view->status.created_ns + account->guard_ds * (NS_PER_SECOND / 10);
@@ -303,7 +304,7 @@ const struct view_accounts_top *view_accounts_top(struct view *view) {
 	    now_ns - top->made_ns < TOP_AGAIN_NS + TOP_SHARE * top->took_ns))
 		return top;
 	*top = (struct view_accounts_top){ .made_ns = now_ns };
-	(void)accounts_each(view->reader, rank_account, view);
+	(void)accounts_each(view->reader, &account_kind, rank_account, view);
 	top->took_ns = clock_now_ns() - now_ns;
 	return top;
 }

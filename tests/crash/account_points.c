@@ -148,7 +148,7 @@ uint64_t points_uncounted(void) {
 	return atomic_load(&site.segment->header->counters[COUNTER_ACCOUNT_UNCOUNTED]);
 }
 
-static void count_one(void *context, const struct account *account) {
+static void count_one(void *context, const void *account) {
 	++*(uint64_t *)context;
 	(void)account;
 }
@@ -156,7 +156,7 @@ static void count_one(void *context, const struct account *account) {
 static bool table_adds_up(void) {
 	uint64_t listed = 0;
 
-	return accounts_each(site.segment, count_one, &listed) == 0 &&
+	return accounts_each(site.segment, &account_kind, count_one, &listed) == 0 &&
 	    listed == accounts_used(site.segment);
 }
 

@@ -254,7 +254,8 @@ struct suspecting {
 	int64_t now_ns;
 };
 
-static void suspect_earlier(void *context, const struct account_health *health) {
+static void suspect_earlier(void *context, const void *found) {
+	const struct account_health *health = found;
 	const struct suspecting *s = context;
 	const struct login_key login = { { health->key[0], health->key[1] } };
 	char name[ACCOUNT_NAME_MAX + 1];
@@ -277,7 +278,7 @@ void engine_account_suspects_turn(struct engine *engine, const struct generation
 
 	/* those that a process had in mind that is gone */
 	if (!suspects->knows_earlier)
-		(void)account_healths_each(engine->segment, suspect_earlier,
+		(void)accounts_each(engine->segment, &account_health_kind, suspect_earlier,
 		    &suspecting);
 	suspects->knows_earlier = true;
 	for (unsigned i = suspects->count; i-- > 0;) {

@@ -42,7 +42,8 @@ static int64_t half_ns_of(const struct guarding *g, struct account *account) {
 	    rules.count, g->now_ns);
 }
 
-static void guard_account(void *context, const struct account *seen) {
+static void guard_account(void *context, const void *entry) {
+	const struct account *seen = entry;
 	const struct guarding *g = context;
 	struct segment *segment = g->engine->segment;
 	const struct login_key key = { { seen->key[0], seen->key[1] } };

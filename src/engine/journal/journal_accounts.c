@@ -76,7 +76,8 @@ static void put_counters(const struct journal_accounts *accounts,
 	}
 }
 
-static void write_login(void *context, const struct account *account) {
+static void write_login(void *context, const void *entry) {
+	const struct account *account = entry;
 	struct journal_accounts *accounts = context;
 	const struct segment_header *header = accounts->keep.engine->segment->header;
 	struct journal_account record = { .what = JOURNAL_ACCOUNT_LOGIN,

@@ -128,29 +128,6 @@ bool account_health_find(const struct segment *segment, const struct login_key *
 	return learned_is_there(&table) && learned_get(&table, login->words, out);
 }
 
-struct health_visit {
-	void (*each)(void *context, const struct account_health *health);
-	void *context;
-};
-
-static void visit_health(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
-	const struct health_visit *visit = context;
-	struct account_health health;
-
-	(void)shard;
-	(void)number;
-	memcpy(&health, copy, sizeof(health));
-	visit->each(visit->context, &health);
-}
-
-unsigned account_healths_each(const struct segment *segment,
-    void (*each)(void *context, const struct account_health *health), void *context) {
-	struct health_visit visit = { each, context };
-	struct learned table = learned_table(segment, &account_health_kind);
-
-	return learned_each(&table, visit_health, &visit);
-}
-
 /* --- messages ------------------------------------------------------------------------ */
 
 static bool queued_aim(const struct segment *segment, uint32_t mta, const char *queue_id,
@@ -231,27 +208,4 @@ uint32_t account_queued_mta(const char *name) {
 	static const struct siphash_key key;
 
 	return (uint32_t)siphash13(&key, name, strlen(name)) | 1;
-}
-
-struct queued_visit {
-	void (*each)(void *context, const struct account_queued *queued);
-	void *context;
-};
-
-static void visit_queued(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
-	const struct queued_visit *visit = context;
-	struct account_queued queued;
-
-	(void)shard;
-	(void)number;
-	memcpy(&queued, copy, sizeof(queued));
-	visit->each(visit->context, &queued);
-}
-
-unsigned account_queued_each(const struct segment *segment,
-    void (*each)(void *context, const struct account_queued *queued), void *context) {
-	struct queued_visit visit = { each, context };
-	struct learned table = learned_table(segment, &account_queued_kind);
-
-	return learned_each(&table, visit_queued, &visit);
 }

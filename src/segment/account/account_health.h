@@ -41,10 +41,5 @@ void account_queued_done(struct segment *segment, uint32_t mta, const char *queu
 /* False: nothing is known. */
 bool account_health_find(const struct segment *segment, const struct login_key *login,
     struct account_health *out);
-/* Calls `each` with a copy of every one; these return how many changed all the time. */
-unsigned account_healths_each(const struct segment *segment,
-    void (*each)(void *context, const struct account_health *health), void *context);
-unsigned account_queued_each(const struct segment *segment,
-    void (*each)(void *context, const struct account_queued *queued), void *context);
 
 #endif

@@ -375,18 +375,22 @@ unsigned account_mails_before(const struct segment *segment, int64_t before_ns, 
 
 void accounts_visit_one(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
 	const struct accounts_visit *visit = context;
-	struct account account;
+	union {
+		struct account account;
+		struct account_health health;
+		struct account_queued queued;
+	} entry;
 
 	(void)shard;
 	(void)number;
-	memcpy(&account, copy, sizeof(account));
-	visit->each(visit->context, &account);
+	memcpy(&entry, copy, visit->bytes);
+	visit->each(visit->context, &entry);
 }
 
-unsigned accounts_each(const struct segment *segment,
-    void (*each)(void *context, const struct account *account), void *context) {
-	struct accounts_visit visit = { each, context };
-	struct learned table = learned_table(segment, &account_kind);
+unsigned accounts_each(const struct segment *segment, const struct learned_kind *kind,
+    accounts_call *each, void *context) {
+	struct accounts_visit visit = accounts_visit_of(kind, each, context);
+	struct learned table = learned_table(segment, kind);
 
 	return learned_each(&table, accounts_visit_one, &visit);
 }

@@ -86,12 +86,16 @@ void account_mail_forget(struct account_mail_held *held);
 unsigned account_mails_before(const struct segment *segment, int64_t before_ns, int64_t done_ns,
     uint64_t processes[], unsigned most);
 
+/* With a copy of an entry: struct account; of the other tables, theirs. */
+typedef void accounts_call(void *context, const void *entry);
+extern const struct learned_kind account_kind, account_health_kind, account_queued_kind;
+
 /* --- the journal (accounts_keep.c) --------------------------------------------------- */
 
 /* Calls `each` for logins that changed since they were last told here, about `most` at once, from
  * *at on. */
 void accounts_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
-    void (*each)(void *context, const struct account *account), void *context);
+    accounts_call *each, void *context);
 void account_pools_unkept(struct segment *segment, void (*each)(void *context, uint64_t name,
     const struct quota_counter counters[]), void *context);
 /* All pools are to be told again. */
@@ -100,7 +104,7 @@ void account_pools_unkeep(struct segment *segment);
 /* Calls `each` for `most` logins from *at (0: the first) on; true: those were the last, and *at is 0
  * again.  Of what changes meanwhile, accounts_unkept tells. */
 bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,
-    void (*each)(void *context, const struct account *account), void *context);
+    accounts_call *each, void *context);
 
 /* As the journal has it, by this clock.  False: no room, or there are no tables. */
 bool accounts_restore(struct segment *segment, const struct account *account,
@@ -112,9 +116,9 @@ void accounts_restore_since(struct segment *segment, int64_t since_ns);
 
 /* --- reading: no lock --------------------------------------------------------------- */
 
-/* Calls `each` with a copy of every login; returns how many changed all the time. */
-unsigned accounts_each(const struct segment *segment,
-    void (*each)(void *context, const struct account *account), void *context);
+/* Calls `each` with a copy of every entry of a table; returns how many changed all the time. */
+unsigned accounts_each(const struct segment *segment, const struct learned_kind *kind,
+    accounts_call *each, void *context);
 /* False: not known. */
 bool accounts_find(const struct segment *segment, const struct login_key *login,
     struct account *out);
@@ -127,8 +131,7 @@ uint64_t accounts_pool_name(const char *name);
 
 /* --- for segment/ only --------------------------------------------------------------- */
 
-extern const struct learned_kind account_kind, account_mail_kind, account_health_kind,
-    account_queued_kind;
+extern const struct learned_kind account_mail_kind;
 /* What stands beside these tables, in a new file, an adopted one, or taken from another. */
 void accounts_scrub(struct segment *segment, int64_t now_ns);
 void accounts_carry(const struct segment *from, struct segment *to);

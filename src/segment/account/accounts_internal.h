@@ -26,9 +26,14 @@ static inline uint64_t accounts_moved_ds(const struct segment *from, const struc
 
 /* Calls it with a copy, for learned_each and the like. */
 struct accounts_visit {
-	void (*each)(void *context, const struct account *account);
+	accounts_call *each;
 	void *context;
+	size_t bytes;
 };
+static inline struct accounts_visit accounts_visit_of(const struct learned_kind *kind,
+    accounts_call *each, void *context) {
+	return (struct accounts_visit){ each, context, kind->slot_words * sizeof(uint64_t) };
+}
 void accounts_visit_one(void *visit, uint32_t shard, uint32_t number, const uint64_t *copy);
 
 struct account_pool *account_pools(const struct segment *segment);

@@ -19,8 +19,8 @@ void accounts_mark_unkept(const struct learned *table, uint32_t shard, uint32_t 
 }
 
 void accounts_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
-    void (*each)(void *context, const struct account *account), void *context) {
-	struct accounts_visit visit = { each, context };
+    accounts_call *each, void *context) {
+	struct accounts_visit visit = accounts_visit_of(&account_kind, each, context);
 	struct learned table = learned_table(segment, &account_kind);
 	uint64_t offset = segment->header->accounts_unkept_offset;
 	unsigned before = at->told;
@@ -33,11 +33,11 @@ void accounts_unkept(struct segment *segment, struct learned_follower *at, unsig
 }
 
 bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,
-    void (*each)(void *context, const struct account *account), void *context) {
+    accounts_call *each, void *context) {
 	uint32_t shard = (uint32_t)(*at >> 32), number = (uint32_t)*at;
 	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned table = learned_table(segment, &account_kind);
-	struct accounts_visit visit = { each, context };
+	struct accounts_visit visit = accounts_visit_of(&account_kind, each, context);
 
 	for (unsigned told = 0; shard < table.place->shards; number++) {
 		number = learned_next(&table, shard, number);
