@@ -95,6 +95,27 @@ static inline struct span span_of(const char *start, const char *end) {
 	((span).length == sizeof(literal) - 1 && \
 	memcmp((span).text, literal, sizeof(literal) - 1) == 0)
 
+/* RFC 5424's data, "-" or "[ID NAME="VALUE" ...]" once or more, in whose values \ takes the next
+ * byte out of its meaning; and the blank behind it, if that is not the end. */
+static inline bool take_data(struct cursor *c) {
+	if (TAKE(c, "- "))
+		return true;
+	if (!BEGINS(c, "["))
+		return false;
+	while (TAKE(c, "[")) {
+		bool quoted = false;
+
+		for (; c->at < c->end && (quoted || *c->at != ']'); c->at++)
+			if (quoted && *c->at == '\\' && left(c) > 1)
+				c->at++;
+			else if (*c->at == '"')
+				quoted = !quoted;
+		if (!TAKE(c, "]"))
+			return false;
+	}
+	return TAKE(c, " ") || c->at == c->end;
+}
+
 /* Every span of *d empty, but none without a place to point to. */
 static inline void begin_delivery(struct delivery *d, const char *nowhere) {
 	memset(d, 0, sizeof(*d));

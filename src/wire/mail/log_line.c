@@ -61,27 +61,6 @@ static struct span next_token(struct cursor *c) {
 	return span_of(start, space ? space : c->end);
 }
 
-/* "-", or "[NAME KEY="VALUE" ...]" once or more, in whose values a backslash stands before
- * quotes and brackets; and the blank behind it. */
-static bool take_data(struct cursor *c) {
-	bool quoted = false;
-
-	if (TAKE(c, "- "))
-		return true;
-	while (TAKE(c, "[")) {
-		for (; c->at < c->end && (quoted || *c->at != ']'); c->at++)
-			if (*c->at == '"')
-				quoted = !quoted;
-			else if (*c->at == '\\' && left(c) > 1)
-				c->at++;
-		if (!TAKE(c, "]"))
-			return false;
-		if (TAKE(c, " "))
-			return true;
-	}
-	return false;
-}
-
 /* RFC 5424, behind "<22>1": DATE HOST PROGRAM PID ID DATA, each "-" where there
  * is none. */
 static bool take_numbered_head(struct cursor *c, struct log_line *out) {

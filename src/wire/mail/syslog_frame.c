@@ -16,24 +16,6 @@ static struct span next_field(struct cursor *c) {
 	return span_of(start, space == NULL ? c->end : space);
 }
 
-/* [ID NAME="VALUE" ...][...], where \ takes the next byte out of its meaning. */
-static bool pass_elements(struct cursor *c) {
-	while (TAKE(c, "[")) {
-		bool quoted = false;
-
-		while (c->at < c->end && (quoted || *c->at != ']')) {
-			if (quoted && *c->at == '\\' && left(c) > 1)
-				c->at++;
-			else if (*c->at == '"')
-				quoted = !quoted;
-			c->at++;
-		}
-		if (!TAKE(c, "]"))
-			return false;
-	}
-	return TAKE(c, " ") || c->at == c->end;
-}
-
 static bool is_name(struct span field, size_t max) {
 	for (size_t i = 0; i < field.length; i++)
 		if (field.text[i] <= ' ' || field.text[i] > '~')
@@ -60,8 +42,7 @@ static bool rewrite(struct cursor *c, char *scratch, struct span *out) {
 	char *to = scratch;
 
 	if (!is_date(date) || !is_name(host, 255) || !is_name(name, NAME_MAX_5424) ||
-	    !is_name(pid, 128) || !is_name(id, 32) ||
-	    !(BEGINS(c, "[") ? pass_elements(c) : TAKE(c, "- ")))
+	    !is_name(pid, 128) || !is_name(id, 32) || !take_data(c))
 		return false;
 	(void)TAKE(c, "\357\273\277");
 	to = frame_put(to, date.text, date.length);
