@@ -331,6 +331,22 @@ TEST_IN(begin, end, mistakes_come_back_from_who_compiled) {
 	assert_int_equal(answer_report.messages.list[0].line, 2);
 }
 
+/* As many as are kept: they are in memory that is passed on, and fill no socket. */
+TEST_IN(begin, end, a_long_report_comes_whole) {
+	FILE *file = fopen(path, "w");
+
+	assert_true(file != NULL && fputs("version = 1;\n", file) >= 0);
+	for (unsigned i = 0; i < 1200; i++)
+		assert_true(fprintf(file, "no%u = 1;\n", i) > 0);
+	assert_true(fputs("classes = ( { name = \"all\"; match = \"*\"; } );\n", file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	begin_and_compile(31);
+	assert_true(is_answered(31));
+	assert_int_equal(answer_report.messages.errors, 1200);
+	assert_int_equal(answer_report.messages.count, REPORT_KEPT);
+	assert_int_equal(answer_report.messages.list[REPORT_KEPT - 1].line, REPORT_KEPT + 1);
+}
+
 TEST_IN(begin, end, what_a_keeper_says_stays_within_its_quotes) {
 	const struct keeper_report report = { .kind = KEEPER_REPORT_REFUSED, .number = 7,
 		.text = "x\" event=started pid=1 text=\"y" };
