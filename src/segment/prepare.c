@@ -385,8 +385,8 @@ static int init_header(struct segment_header *header,
 
 static void init_locks(struct segment *segment) {
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
-		guarded_set(&segment->session_shards[i].free_head, SEGMENT_NO_SLOT);
-		guarded_set(&segment->client_shards[i].free_head, SEGMENT_NO_SLOT);
+		STORE(segment->session_shards[i].free_head, SEGMENT_NO_SLOT);
+		STORE(segment->client_shards[i].free_head, SEGMENT_NO_SLOT);
 	}
 	scrub_learned(segment, segment->header->created_ns);
 	sessions_rebuild(segment);

@@ -84,7 +84,7 @@ static bool record_name(struct segment *segment, uint16_t number,
 static bool record_is(const struct segment *segment, uint32_t number, const char *name) {
 	const struct class_record *record = &segment->records[number];
 
-	return atomic_load_explicit(&record->in_use, memory_order_relaxed) != 0 &&
+	return RELAXED(record->in_use) != 0 &&
 	    strncmp(record->name, name, sizeof(record->name)) == 0;
 }
 
@@ -118,8 +118,7 @@ static bool finder_open(struct record_finder *finder, struct segment *segment, i
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t *bucket;
 
-		if (atomic_load_explicit(&segment->records[i].in_use,
-			memory_order_relaxed) == 0)
+		if (RELAXED(segment->records[i].in_use) == 0)
 			continue;
 		bucket = finder_bucket(finder, segment->records[i].name);
 		finder->next[i] = *bucket;
@@ -140,9 +139,8 @@ static uint16_t finder_next(struct record_finder *finder, uint32_t in_use) {
 		uint32_t i = finder->at[in_use]++;
 		const struct class_record *record = &finder->segment->records[i];
 
-		if (!finder->taken[i] && atomic_load_explicit(&record->in_use,
-			memory_order_relaxed) == in_use &&
-		    atomic_load_explicit(&record->open, memory_order_relaxed) == 0)
+		if (!finder->taken[i] && RELAXED(record->in_use) == in_use &&
+		    RELAXED(record->open) == 0)
 			return (uint16_t)i;
 	}
 	return SEGMENT_NO_CLASS;

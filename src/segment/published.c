@@ -87,7 +87,7 @@ int reader_generation_open(int fd, const char *path, const struct generation **g
 	return 0;
 }
 
-void reader_generation_close(const struct generation *generation) {
+void segment_unmap_generation(const struct generation *generation) {
 	munmap((void *)(uintptr_t)generation, (size_t)generation->bytes);
 }
 
@@ -106,7 +106,7 @@ int segment_map_generation(const struct segment *segment, uint64_t number,
 		return -1;
 	if (check_records(segment, *generation, diag) == 0)
 		return 0;
-	reader_generation_close(*generation);
+	segment_unmap_generation(*generation);
 	return -1;
 }
 
@@ -117,8 +117,4 @@ bool segment_generation_is_there(const struct segment *segment, uint64_t number)
 	segment_config_path(segment, number, "", path);
 	return !segment->unnamed && lstat(path, &status) == 0 && S_ISREG(status.st_mode) &&
 	    (uint64_t)status.st_size >= sizeof(struct generation);
-}
-
-void segment_unmap_generation(const struct generation *generation) {
-	reader_generation_close(generation);
 }

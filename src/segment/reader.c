@@ -29,8 +29,6 @@
 #include "segment/file/internal.h"
 #include "segment/geometry.h"
 
-#define RELAXED(field)	atomic_load_explicit(&(field), memory_order_relaxed)
-
 #define READER_STALE_NS	(10 * NS_PER_SECOND)
 
 static int check_sizes(const struct segment_header *header, uint64_t file_bytes,

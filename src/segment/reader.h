@@ -22,10 +22,9 @@
 
 /* A copy, which cannot be written to, of a configuration that was published, made from its file
  * and checked: roles may write to the file at any moment.  0, or -1 with *diag; `path` is for
- * that.  reader_generation_close it. */
+ * that.  segment_unmap_generation it. */
 int reader_generation_open(int fd, const char *path, const struct generation **generation,
     struct diag *diag);
-void reader_generation_close(const struct generation *generation);
 
 enum segment_holder {
 	SEGMENT_HELD,

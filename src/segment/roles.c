@@ -160,10 +160,8 @@ struct listener_record *segment_listener(const struct segment *segment,
 		    &segment->header->listeners[at];
 		uint32_t there = 0;
 
-		if (atomic_load_explicit(&record->key, memory_order_relaxed) ==
-			key ||
-		    atomic_compare_exchange_strong(&record->key, &there, key) ||
-		    there == key)
+		if (RELAXED(record->key) == key ||
+		    atomic_compare_exchange_strong(&record->key, &there, key) || there == key)
 			return record;
 		at = (at + 1) % SEGMENT_LISTENERS;
 	}

@@ -35,7 +35,7 @@ static int open_block(const char *path, const struct generation **out,
 
 static void close_generation(struct view *view) {
 	if (view->generation != NULL)
-		reader_generation_close(view->generation);
+		segment_unmap_generation(view->generation);
 	view->generation = NULL;
 	/* it has places in that */
 	free(view->accounts);

@@ -29,7 +29,6 @@
 #define MAP_SIZE	32768u		/* a power of two, more than twice the series */
 #define CHANGES_A_TURN	256
 #define CLASS_PREFIX	"class:"
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
 
 _Static_assert(HISTORY_BYTES_MOST / (HISTORY_MINUTES * sizeof(struct history_values)) <
     MAP_SIZE / 2, "it is never full");

@@ -6,8 +6,6 @@
 #include "segment/account/accounts.h"
 #include "segment/file/internal.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
 #define ACCOUNT_WORDS	(sizeof(struct account) / 8)
 _Static_assert(ACCOUNT_WORDS <= LEARNED_WORDS_MAX, "it fits a copy");
 

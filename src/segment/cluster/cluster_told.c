@@ -12,19 +12,20 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/relaxed.h"
 
 #define TRIES	100
 #define PAUSE_NS	50000
 
 void cluster_told_write(struct cluster_record *record, const struct cluster_told *told) {
 	uint64_t words[CLUSTER_TOLD_WORDS];
-	uint64_t seq = atomic_load_explicit(&record->seq, memory_order_relaxed) | 1;
+	uint64_t seq = RELAXED(record->seq) | 1;
 
 	memcpy(words, told, sizeof(words));
-	atomic_store_explicit(&record->seq, seq, memory_order_relaxed);
+	STORE(record->seq, seq);
 	atomic_thread_fence(memory_order_release);
 	for (size_t i = 0; i < CLUSTER_TOLD_WORDS; i++)
-		atomic_store_explicit(&record->words[i], words[i], memory_order_relaxed);
+		STORE(record->words[i], words[i]);
 	atomic_store_explicit(&record->seq, seq + 1, memory_order_release);
 }
 
@@ -86,9 +87,9 @@ bool cluster_told_read(const struct cluster_record *record, struct cluster_told 
 			continue;
 		}
 		for (size_t i = 0; i < CLUSTER_TOLD_WORDS; i++)
-			words[i] = atomic_load_explicit(&record->words[i], memory_order_relaxed);
+			words[i] = RELAXED(record->words[i]);
 		atomic_thread_fence(memory_order_acquire);
-		if (atomic_load_explicit(&record->seq, memory_order_relaxed) != seq)
+		if (RELAXED(record->seq) != seq)
 			continue;
 		memcpy(told, words, sizeof(*told));
 		bound(told);

@@ -18,9 +18,6 @@
 #include "segment/file/internal.h"
 #include "segment/file/stir.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
 #define FIXED_BYTES	(offsetof(struct decided, texts))
 #define HOLE_NS		NS_PER_SECOND
 #define TIME_MOST	(INT64_MAX / 4)

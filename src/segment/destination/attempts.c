@@ -13,10 +13,6 @@
 
 #include "base/failpoint.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
 /* What data holds: 16 bits of level, these, 12 of the flight's number, and 32 of tenths of
  * seconds. */
 #define CANARY		(UINT64_C(1) << 16)

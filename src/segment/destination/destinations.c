@@ -16,7 +16,6 @@
 #include "segment/destination/destination_table.h"
 #include "segment/file/name.h"
 
-#define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
 #define ADDRESS_WORDS		(sizeof(struct address) / 8)
 
 _Static_assert(DESTINATION_RELAYS == DESTINATION_PLACES, "all of them are shown");
@@ -130,8 +129,7 @@ static bool relay_at(const _Atomic uint64_t *slot, unsigned place,
     const uint64_t relay[ADDRESS_WORDS]) {
 	size_t at = WORD_OF(destination, relays) + place * ADDRESS_WORDS;
 
-	return atomic_load_explicit(&slot[at], memory_order_relaxed) == relay[0] &&
-	    atomic_load_explicit(&slot[at + 1], memory_order_relaxed) == relay[1];
+	return RELAXED(slot[at]) == relay[0] && RELAXED(slot[at + 1]) == relay[1];
 }
 
 /* Puts the relay first; true: it was not among those known. */
@@ -165,11 +163,10 @@ static bool add_relay(_Atomic uint64_t *slot, struct learned_control *control,
 }
 
 static void mark_seen(_Atomic uint64_t *slot, uint32_t now_ds) {
-	uint64_t seen = atomic_load_explicit(&slot[1], memory_order_relaxed);
+	uint64_t seen = RELAXED(slot[1]);
 
 	if (SEEN_DS(seen) != now_ds)
-		atomic_store_explicit(&slot[1], SEEN_WORD(SEEN_SEQUENCE(seen),
-		    now_ds), memory_order_relaxed);
+		STORE(slot[1], SEEN_WORD(SEEN_SEQUENCE(seen), now_ds));
 }
 
 static bool has_first(const _Atomic uint64_t *slot, struct learned_control control,
@@ -269,8 +266,7 @@ static bool has_name(const _Atomic uint64_t *slot, const struct relay *relay) {
 
 	memcpy(name, relay->name, sizeof(name));
 	for (unsigned i = 0; i < NAME_WORDS; i++) {
-		if (atomic_load_explicit(&slot[WORD_OF(relay, name) + i],
-			memory_order_relaxed) != name[i])
+		if (RELAXED(slot[WORD_OF(relay, name) + i]) != name[i])
 			return false;
 	}
 	return true;
@@ -363,7 +359,7 @@ static void decode(const uint64_t *copy, int64_t created_ns,
 		out->relays[i] = d.relays[place_of(d.control, i)];
 	out->cloned_by = d.control.cloned_by;
 	out->other_by = d.control.other_by;
-	out->seen_ns = created_ns + (int64_t)SEEN_DS(d.seen) * 100000000;
+	out->seen_ns = created_ns + (int64_t)SEEN_DS(d.seen) * DS_NS;
 }
 
 bool destinations_find(const struct segment *segment, const char *name,

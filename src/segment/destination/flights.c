@@ -20,10 +20,6 @@
 
 #define PROBES		256
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
 static struct flight *flights_of(const struct segment_header *header) {
 	return (struct flight *)(void *)((char *)(uintptr_t)header +
 	    header->flights_offset);

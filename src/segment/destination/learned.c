@@ -17,7 +17,6 @@
 #include "segment/file/name.h"
 #include "segment/file/stir.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
 #define LINE_WORDS	8
 
 uint32_t learned_number(const struct learned *table, const struct learned_key *key,
@@ -222,7 +221,7 @@ void learned_store(_Atomic uint64_t *slot, const uint64_t *words, uint32_t from,
 	/* whoever sees these sees the control word before them too */
 	atomic_thread_fence(memory_order_release);
 	for (uint32_t i = from; i < to; i++) {
-		atomic_store_explicit(&slot[i], words[i], memory_order_relaxed);
+		STORE(slot[i], words[i]);
 		FAILPOINT();
 	}
 }
@@ -324,7 +323,7 @@ static void retag_all(const struct learned *table, uint32_t number) {
 	seq_begin(&shard->seq);
 	for (uint32_t i = 0; i < table->place->per_shard; i++)
 		used += learned_retag(table, number, i);
-	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
+	STORE(shard->used, used);
 	seq_end(&shard->seq);
 }
 

@@ -26,6 +26,8 @@ _Static_assert(sizeof(struct account_health) >= sizeof(struct account) &&
     sizeof(struct account) >= sizeof(struct recipient) &&
     sizeof(struct recipient) >= sizeof(struct destination), "the largest");
 
+#define WORD_OF(type, member)	(offsetof(struct type, member) / 8)
+
 struct learned;
 
 /* What tells one table from the other. */

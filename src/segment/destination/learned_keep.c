@@ -14,8 +14,6 @@
 
 #define READ_TRIES	100
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-
 static void copy_words(const _Atomic uint64_t *slot, uint64_t *copy, uint32_t from,
     uint32_t to) {
 	for (uint32_t i = from; i < to; i++)

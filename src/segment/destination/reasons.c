@@ -20,10 +20,6 @@
 #define READ_TRIES	100
 #define LOOKED_AT	16
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
 /* number: from 1 */
 static struct reason_text *reason_at(const struct segment_header *header, uint32_t shard,
     uint32_t number) {

@@ -14,9 +14,6 @@
 #include "segment/destination/learned.h"
 #include "segment/file/name.h"
 
-#define WORD_OF(member)	(offsetof(struct recipient, member) / 8)
-#define DS_NS		INT64_C(100000000)
-
 static bool recipient_is_sound(const uint64_t *words) {
 	struct recipient r;
 
@@ -28,18 +25,16 @@ static bool recipient_is_sound(const uint64_t *words) {
 
 /* A rule's before what is held by hand; of these the one whose time ends first. */
 static uint64_t worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
-	bool by_hand = atomic_load_explicit(&slot[WORD_OF(rule)],
-	    memory_order_relaxed) == RECIPIENT_NO_RULE;
+	bool by_hand = RELAXED(slot[WORD_OF(recipient, rule)]) == RECIPIENT_NO_RULE;
 
 	(void)now_ds;
-	return atomic_load_explicit(&slot[WORD_OF(until_ns)],
-	    memory_order_relaxed) >> 1 | (uint64_t)by_hand << 62;
+	return RELAXED(slot[WORD_OF(recipient, until_ns)]) >> 1 | (uint64_t)by_hand << 62;
 }
 
 const struct learned_kind recipient_kind = {
 	.place_at = offsetof(struct segment_header, recipients),
 	.slot_words = sizeof(struct recipient) / 8,
-	.key_at = WORD_OF(address),
+	.key_at = WORD_OF(recipient, address),
 	.key_words = RECIPIENT_WORDS,
 	.copied_words = sizeof(struct recipient) / 8,
 	.evicted = COUNTER_RECIPIENTS_EVICTED,
@@ -66,7 +61,7 @@ static struct recipient load(const _Atomic uint64_t *slot) {
 	struct recipient r;
 
 	for (unsigned i = 0; i < sizeof(words) / 8; i++)
-		words[i] = atomic_load_explicit(&slot[i], memory_order_relaxed);
+		words[i] = RELAXED(slot[i]);
 	memcpy(&r, words, sizeof(r));
 	return r;
 }
@@ -104,9 +99,8 @@ static void hold_again(const struct learned *table, const struct learned_key *ke
 		replace(table, key, slot, r);
 		return;
 	}
-	atomic_store_explicit(&slot[WORD_OF(until_ns)], (uint64_t)r->until_ns,
-	    memory_order_relaxed);
-	atomic_store_explicit(&slot[WORD_OF(event)], r->event, memory_order_relaxed);
+	STORE(slot[WORD_OF(recipient, until_ns)], (uint64_t)r->until_ns);
+	STORE(slot[WORD_OF(recipient, event)], r->event);
 }
 
 bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
@@ -257,9 +251,9 @@ static void clear_one(void *context, uint32_t shard, uint32_t number,
 
 	(void)shard;
 	(void)number;
-	if ((int64_t)copy[WORD_OF(until_ns)] > clearing->now_ns)
+	if ((int64_t)copy[WORD_OF(recipient, until_ns)] > clearing->now_ns)
 		return;
-	memcpy(key.words, copy + WORD_OF(address),
+	memcpy(key.words, copy + WORD_OF(recipient, address),
 	    recipient_kind.key_words * sizeof(key.words[0]));
 	learned_aim(&table, table.kind->key_words, &key);
 	clearing->cleared += release(clearing->segment, &key, clearing->now_ns,

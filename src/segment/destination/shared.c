@@ -15,10 +15,6 @@
 #include "segment/file/internal.h"
 #include "segment/file/name.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-#define DS_NS		INT64_C(100000000)
 #define LEASE_MOST_NS	(600 * NS_PER_SECOND)
 #define NODE_WORDS	((SHARED_NODE_NAME_MAX + 1) / 8)
 #define HOLD_NODE	UINT64_C(0xff)

@@ -18,10 +18,6 @@
 #include "segment/file/name.h"
 #include "segment/destination/reasons.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
 #define OFFSET_BITS	40
 #define OFFSET_MOST	((UINT64_C(1) << OFFSET_BITS) - 1)
 

@@ -14,11 +14,6 @@
 #include "segment/destination/destination_table.h"
 #include "segment/destination/reasons.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
-#define DS_NS		INT64_C(100000000)
 #define RECENT_DS	36000	/* an hour */
 #define LONG_AGO_NS	(INT64_C(3600) * 10 * DS_NS)
 

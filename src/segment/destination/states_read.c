@@ -16,10 +16,6 @@
 #include "segment/destination/reasons.h"
 #include "segment/destination/shared.h"
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
 /* --- reading ------------------------------------------------------------------ */
 
 /* The text that the copy names: none, where the slot names another one meanwhile. */

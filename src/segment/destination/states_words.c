@@ -4,8 +4,6 @@
 
 #include "segment/destination/destination_table.h"
 
-#define DS_NS		INT64_C(100000000)
-
 _Static_assert(STATE_WORDS == KEPT_WORDS + WINDOW_WORDS, "both");
 
 void state_decode(const uint64_t words[STATE_WORDS], uint64_t seen,

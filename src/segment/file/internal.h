@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "base/clock.h"
+#include "base/relaxed.h"
 #include "segment/file/layout.h"
 #include "segment/file/segment.h"
 
@@ -95,37 +96,29 @@ static inline int64_t segment_accounts_since_ns(const struct segment_header *hea
 	    INT64_MAX / 4 : since_ns;
 }
 
+#define DS_NS	INT64_C(100000000)
+
 /* Tenths of seconds since the segment was made. */
 static inline uint32_t segment_ds(const struct segment *segment, int64_t now_ns) {
 	int64_t age_ns = now_ns - segment->header->created_ns;
 
-	return age_ns <= 0 ? 0 : (uint32_t)(age_ns / 100000000);
+	return age_ns <= 0 ? 0 : (uint32_t)(age_ns / DS_NS);
 }
 
 /* What only the holder of a mutex changes, and others look at: no need for an atomic addition. */
-static inline uint32_t guarded_get(const _Atomic uint32_t *value) {
-	return atomic_load_explicit(value, memory_order_relaxed);
-}
-
-static inline void guarded_set(_Atomic uint32_t *value, uint32_t to) {
-	atomic_store_explicit(value, to, memory_order_relaxed);
-}
-
 static inline void guarded_add(_Atomic uint32_t *value, uint32_t change) {
-	guarded_set(value, guarded_get(value) + change);
+	STORE(*value, RELAXED(*value) + change);
 }
 
 /* Seqlock, writer's side, under the mutex: odd from begin to end, also where it was odd before:
  * its writer died, or any role wrote that. */
 static inline void seq_begin(_Atomic uint32_t *seq) {
-	atomic_store_explicit(seq, (1 + atomic_load_explicit(seq,
-	    memory_order_relaxed)) | 1, memory_order_relaxed);
+	STORE(*seq, (1 + RELAXED(*seq)) | 1);
 	atomic_thread_fence(memory_order_release);
 }
 
 static inline void seq_end(_Atomic uint32_t *seq) {
-	atomic_store_explicit(seq, 1 + (atomic_load_explicit(seq,
-	    memory_order_relaxed) | 1), memory_order_release);
+	atomic_store_explicit(seq, 1 + (RELAXED(*seq) | 1), memory_order_release);
 }
 
 static inline void segment_count(const struct segment *segment,

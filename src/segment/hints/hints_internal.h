@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/relaxed.h"
 #include "base/siphash.h"
 #include "segment/hints/hints.h"
 

@@ -185,7 +185,7 @@ static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
 	if (reader->live == NULL ||
 	    atomic_load_explicit(&reader->live->replaced, memory_order_acquire) != 0)
 		return false;
-	beat_ns = atomic_load_explicit(&reader->live->beat_ns, memory_order_relaxed);
+	beat_ns = RELAXED(reader->live->beat_ns);
 	/* a beat may be later than a clock that was read before it, but not by much */
 	return beat_ns > 0 && beat_ns - NS_PER_SECOND <= now_ns &&
 	    now_ns - beat_ns <= HINTS_STALE_NS;
@@ -269,11 +269,9 @@ static bool load_text(const struct hints_text *group, char text[HINTS_TEXT_MAX +
 		    memory_order_acquire);
 
 		for (size_t i = 0; i < HINTS_TEXT_WORDS; i++)
-			words[i] = atomic_load_explicit(&group->text[i],
-			    memory_order_relaxed);
+			words[i] = RELAXED(group->text[i]);
 		atomic_thread_fence(memory_order_acquire);
-		if (before % 2 == 0 && before == atomic_load_explicit(&group->seq,
-		    memory_order_relaxed)) {
+		if (before % 2 == 0 && before == RELAXED(group->seq)) {
 			memcpy(text, words, HINTS_TEXT_MAX);
 			text[HINTS_TEXT_MAX] = '\0';
 			return text[0] != '\0';
@@ -318,11 +316,9 @@ static bool recipient_is_held(const struct hints_reader *reader, const struct ke
 			return false;
 		if (found == hash)
 			return atomic_load_explicit(&slot->until_ns,
-				memory_order_acquire) > now_ns &&
-			    load_reason(reader, atomic_load_explicit(&slot->reason,
-				memory_order_relaxed), text) &&
-			    atomic_load_explicit(&slot->hash, memory_order_relaxed) ==
-				hash;
+			    memory_order_acquire) > now_ns &&
+			    load_reason(reader, RELAXED(slot->reason), text) &&
+			    RELAXED(slot->hash) == hash;
 	}
 	return false;
 }
@@ -452,14 +448,13 @@ static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place
 	uint8_t lane;
 
 	hints_word_read(word, &lanes);
-	hints_single_read(atomic_load_explicit(&bucket->single, memory_order_relaxed), &lanes);
-	if (lanes.begins && !may_begin(reader, atomic_load_explicit(&bucket->group,
-	    memory_order_relaxed), place, width_of(reader, mta, &lanes), answer->text)) {
+	hints_single_read(RELAXED(bucket->single), &lanes);
+	if (lanes.begins && !may_begin(reader, RELAXED(bucket->group), place,
+				width_of(reader, mta, &lanes), answer->text)) {
 		answer->kind = HINTS_HELD;
 		return;
 	}
-	lane = take_one(reader, place, atomic_load_explicit(&bucket->issued,
-	    memory_order_relaxed), &lanes);
+	lane = take_one(reader, place, RELAXED(bucket->issued), &lanes);
 	if (lane == HINTS_NO_LANE)
 		lane = take_turn(reader, &lanes);
 	answer_width(reader, mta, lane, answer);
@@ -515,8 +510,7 @@ static void answer_key(struct hints_reader *reader, const struct key *domain,
 	if (place == HINTS_NO_PLACE) {
 		if (!reader->only_held)
 			answer_unknown(reader, domain->mta, answer);
-	} else if (group_holds(reader, atomic_load_explicit(&buckets[place].group,
-		memory_order_relaxed), answer->text))
+	} else if (group_holds(reader, RELAXED(buckets[place].group), answer->text))
 		answer->kind = HINTS_HELD;
 	else
 		answer_word(reader, domain->mta, place, answer);

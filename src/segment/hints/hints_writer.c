@@ -36,13 +36,11 @@ static void store_text(struct hints_text *to, const char *text) {
 
 	if (text != NULL)
 		text_copy((char *)words, HINTS_TEXT_MAX + 1, text, strlen(text));
-	atomic_store_explicit(&to->seq, 1 + atomic_load_explicit(&to->seq,
-	    memory_order_relaxed), memory_order_relaxed);
+	STORE(to->seq, 1 + RELAXED(to->seq));
 	atomic_thread_fence(memory_order_release);
 	for (size_t i = 0; i < HINTS_TEXT_WORDS; i++)
-		atomic_store_explicit(&to->text[i], words[i], memory_order_relaxed);
-	atomic_store_explicit(&to->seq, 1 + atomic_load_explicit(&to->seq,
-	    memory_order_relaxed), memory_order_release);
+		STORE(to->text[i], words[i]);
+	atomic_store_explicit(&to->seq, 1 + RELAXED(to->seq), memory_order_release);
 }
 
 void hints_file_begin_reasons(struct hints_file *file) {
@@ -87,8 +85,7 @@ enum hints_insertion hints_file_insert(struct hints_file *file,
 	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
 		uint32_t at = (uint32_t)(hash + probe) & (header->bucket_count - 1);
 		struct hints_bucket *bucket = bucket_at(file, at);
-		uint32_t there = atomic_load_explicit(&bucket->name,
-		    memory_order_relaxed);
+		uint32_t there = RELAXED(bucket->name);
 
 		if (there != 0) {
 			const char *other = names + there - 1;
@@ -105,7 +102,7 @@ enum hints_insertion hints_file_insert(struct hints_file *file,
 		    file->keys >= header->bucket_count / 2)
 			return HINTS_CROWDED;
 		memcpy(names + file->names_used, name, bytes);
-		atomic_store_explicit(&bucket->group, hint->group, memory_order_relaxed);
+		STORE(bucket->group, hint->group);
 		atomic_store_explicit(&bucket->name, file->names_used + 1,
 		    memory_order_release);
 		file->names_used += (uint32_t)bytes;
@@ -135,7 +132,7 @@ bool hints_writer_domain(const struct hints_writer *writer, uint32_t place,
 
 	if (file->reason_of == NULL || place >= file->header->bucket_count)
 		return false;
-	at = atomic_load_explicit(&bucket_at(file, place)->name, memory_order_relaxed);
+	at = RELAXED(bucket_at(file, place)->name);
 	if (at == 0)
 		return false;
 	name = (const char *)file->header + file->header->names_offset + at - 1;
@@ -148,8 +145,7 @@ void hints_writer_regroup(struct hints_writer *writer, uint32_t place, uint32_t 
 	struct hints_file *file = file_of(writer);
 
 	if (file->reason_of != NULL && place < file->header->bucket_count)
-		atomic_store_explicit(&bucket_at(file, place)->group, group,
-		    memory_order_relaxed);
+		STORE(bucket_at(file, place)->group, group);
 }
 
 void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
@@ -218,8 +214,7 @@ static uint64_t write_reason(struct hints_file *file, uint32_t number, bool is_m
 			    memory_order_release);
 		store_text(reason, text);
 	}
-	return hints_word_held(number, atomic_load_explicit(&reason->stamp,
-	    memory_order_relaxed));
+	return hints_word_held(number, RELAXED(reason->stamp));
 }
 
 /* --- what keys say ----------------------------------------------------------- */
@@ -245,10 +240,9 @@ void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
 
 	if (!is_place(file, place))
 		return;
-	atomic_store_explicit(&bucket_at(file, place)->issued, HINTS_MOMENT(lanes->canary_ns) |
-	    (uint32_t)HINTS_MOMENT(lanes->single_ns) << 16, memory_order_relaxed);
-	atomic_store_explicit(&bucket_at(file, place)->single, hints_single_word(lanes),
-	    memory_order_relaxed);
+	STORE(bucket_at(file, place)->issued,
+	    HINTS_MOMENT(lanes->canary_ns) | (uint32_t)HINTS_MOMENT(lanes->single_ns) << 16);
+	STORE(bucket_at(file, place)->single, hints_single_word(lanes));
 	set_word(file, place, hints_word_lanes(lanes), 0);
 }
 
@@ -288,7 +282,7 @@ static struct hints_recipient *find_recipient(const struct hints_file *file,
 	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
 		struct hints_recipient *slot =
 		    &slots[(hash + probe) & (file->header->recipient_count - 1)];
-		uint64_t there = atomic_load_explicit(&slot->hash, memory_order_relaxed);
+		uint64_t there = RELAXED(slot->hash);
 
 		if (there == hash || there == 0)
 			return slot;
@@ -310,17 +304,17 @@ bool hints_writer_hold_recipient(struct hints_writer *writer, uint8_t mta,
 	slot = find_recipient(file, hash);
 	if (slot == NULL)
 		return false;
-	word = atomic_load_explicit(&slot->reason, memory_order_relaxed);
+	word = RELAXED(slot->reason);
 	reason = (uint32_t)(word >> 32);
 	if (text == NULL) {
 		atomic_store_explicit(&slot->until_ns, 0, memory_order_release);
-		atomic_store_explicit(&slot->reason, 0, memory_order_relaxed);
+		STORE(slot->reason, 0);
 		give_reason(file, reason);
 		return true;
 	}
 	word = reason != 0 ? write_reason(file, reason, true, text) :
 	    write_reason(file, reason = take_reason(file), false, text);
-	atomic_store_explicit(&slot->reason, word, memory_order_relaxed);
+	STORE(slot->reason, word);
 	atomic_store_explicit(&slot->until_ns, until_ns, memory_order_release);
 	atomic_store_explicit(&slot->hash, hash, memory_order_release);
 	return true;
@@ -328,6 +322,5 @@ bool hints_writer_hold_recipient(struct hints_writer *writer, uint8_t mta,
 
 void hints_writer_beat(struct hints_writer *writer, int64_t now_ns) {
 	if (writer->placed.header != NULL)
-		atomic_store_explicit(&writer->placed.header->beat_ns, now_ns,
-		    memory_order_relaxed);
+		STORE(writer->placed.header->beat_ns, now_ns);
 }

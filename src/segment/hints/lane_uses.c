@@ -65,16 +65,14 @@ static void unpack(uint64_t word, struct lane_use *use) {
 
 void lane_uses_note(struct segment *segment, const struct lane_use *use) {
 	struct segment_header *header = segment->header;
-	uint64_t number = atomic_load_explicit(&header->lane_uses_next,
-	    memory_order_relaxed);
+	uint64_t number = RELAXED(header->lane_uses_next);
 	struct lane_use_slot *slot = slot_of(segment, number);
 
-	atomic_store_explicit(&slot->number, 0, memory_order_relaxed);
+	STORE(slot->number, 0);
 	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&slot->words[0], use->domain, memory_order_relaxed);
-	atomic_store_explicit(&slot->words[1], (uint64_t)use->ended_ns,
-	    memory_order_relaxed);
-	atomic_store_explicit(&slot->words[2], pack(use), memory_order_relaxed);
+	STORE(slot->words[0], use->domain);
+	STORE(slot->words[1], (uint64_t)use->ended_ns);
+	STORE(slot->words[2], pack(use));
 	atomic_store_explicit(&slot->number, number + 1, memory_order_release);
 	atomic_store_explicit(&header->lane_uses_next, number + 1,
 	    memory_order_release);
@@ -104,12 +102,10 @@ bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *curs
 		slot = slot_of(segment, cursor->next);
 		number = atomic_load_explicit(&slot->number, memory_order_acquire);
 		for (unsigned i = 0; i < 3; i++)
-			words[i] = atomic_load_explicit(&slot->words[i],
-			    memory_order_relaxed);
+			words[i] = RELAXED(slot->words[i]);
 		atomic_thread_fence(memory_order_acquire);
 		cursor->next++;
-		if (number == cursor->next && atomic_load_explicit(&slot->number,
-			memory_order_relaxed) == number) {
+		if (number == cursor->next && RELAXED(slot->number) == number) {
 			out->domain = words[0];
 			/* any role can write another */
 			out->ended_ns = clock_bounded_ns((int64_t)words[1]);

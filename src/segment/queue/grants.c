@@ -23,10 +23,6 @@
 #define SILENCE_NS	(5 * NS_PER_SECOND)	/* of the role */
 #define DOMAIN_MAX	255
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
 /* Bits of a control word; 0 in all: the place is free. */
 #define MODE_OF(word)	((unsigned)((word) & 0xff))
 #define COUNT_BITS_OF(word) ((unsigned)((word) >> 8 & 0xff))

@@ -19,10 +19,6 @@
 #define FACTS		6u	/* words before the texts */
 #define RECORD_WORDS	(FACTS + (TOLD_ID_MAX + TOLD_LIST_MAX + 7) / 8)
 
-#define RELAXED(word)	atomic_load_explicit(&(word), memory_order_relaxed)
-#define STORE(word, value) \
-	atomic_store_explicit(&(word), value, memory_order_relaxed)
-
 static struct told_table *table_of(const struct segment *segment) {
 	return (void *)((char *)segment->header + segment->header->told_offset);
 }

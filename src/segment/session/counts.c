@@ -33,8 +33,7 @@ static struct client_slot *client_at(const struct segment *segment,
 
 /* Any role can write another number. */
 static uint32_t client_high_water(const struct segment *segment, uint32_t shard) {
-	uint32_t high = atomic_load_explicit(&segment->client_shards[shard].high_water,
-	    memory_order_relaxed);
+	uint32_t high = RELAXED(segment->client_shards[shard].high_water);
 	uint32_t all = segment->header->clients_per_shard;
 
 	return high < all ? high : all;
@@ -58,10 +57,9 @@ static void client_free_push(struct segment *segment, uint32_t shard_number,
 
 	client->used = 0;
 	FAILPOINT();
-	atomic_store_explicit(&client->open, guarded_get(&shard->free_head),
-	    memory_order_relaxed);
+	STORE(client->open, RELAXED(shard->free_head));
 	FAILPOINT();
-	guarded_set(&shard->free_head, slot);
+	STORE(shard->free_head, slot);
 	FAILPOINT();
 }
 
@@ -73,7 +71,7 @@ static void client_shard_rebuild(struct segment *segment, uint32_t number) {
 	uint32_t used = 0;
 
 	index_clear(&index);
-	guarded_set(&shard->free_head, SEGMENT_NO_SLOT);
+	STORE(shard->free_head, SEGMENT_NO_SLOT);
 	for (uint32_t i = high; i-- > 0;) {
 		struct client_slot *client = client_at(segment, number, i);
 
@@ -83,7 +81,7 @@ static void client_shard_rebuild(struct segment *segment, uint32_t number) {
 		else
 			client_free_push(segment, number, i);
 	}
-	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
+	STORE(shard->used, used);
 }
 
 /* Any role can write what does not fit together. */
@@ -147,7 +145,7 @@ void client_aim(struct segment *segment, uint16_t record,
 
 void client_expect(const struct client_lock *lock) {
 	/* any number may stand there: nothing is read of what it leads to */
-	uint32_t slot = guarded_get(&lock->shard->free_head);
+	uint32_t slot = RELAXED(lock->shard->free_head);
 
 	__builtin_prefetch(client_at(lock->segment, lock->shard_number, slot), 1);
 }
@@ -168,15 +166,12 @@ void client_counts(const struct client_lock *lock, uint32_t *open,
 	if (lock->slot == SEGMENT_NO_SLOT)
 		return;
 	client = client_at(lock->segment, lock->shard_number, lock->slot);
-	*open = atomic_load_explicit(&client->open, memory_order_relaxed);
-	*rate_tat_ns = atomic_load_explicit(&client->rate_tat_ns,
-	    memory_order_relaxed);
+	*open = RELAXED(client->open);
+	*rate_tat_ns = RELAXED(client->rate_tat_ns);
 }
 
 static bool client_is_idle(const struct client_slot *client, int64_t now_ns) {
-	return atomic_load_explicit(&client->open, memory_order_relaxed) == 0 &&
-	    atomic_load_explicit(&client->rate_tat_ns, memory_order_relaxed) <=
-	    now_ns;
+	return RELAXED(client->open) == 0 && RELAXED(client->rate_tat_ns) <= now_ns;
 }
 
 static void client_forget(struct segment *segment, uint32_t shard_number,
@@ -217,11 +212,9 @@ static void client_evict(struct client_lock *lock) {
 
 		at = at + 1 < count ? at + 1 : 0;
 		client = client_at(lock->segment, lock->shard_number, at);
-		if (!client->used || atomic_load_explicit(&client->open,
-					 memory_order_relaxed) != 0)
+		if (!client->used || RELAXED(client->open) != 0)
 			continue;
-		tat_ns = atomic_load_explicit(&client->rate_tat_ns,
-		    memory_order_relaxed);
+		tat_ns = RELAXED(client->rate_tat_ns);
 		if (tat_ns <= lock->now_ns) {
 			client_release(lock->segment, lock->shard_number, at);
 			found = true;
@@ -240,10 +233,10 @@ static void client_evict(struct client_lock *lock) {
 /* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that was in use once and
  * is free. */
 static bool client_first_free(const struct client_lock *lock, uint32_t *slot) {
-	*slot = guarded_get(&lock->shard->free_head);
+	*slot = RELAXED(lock->shard->free_head);
 	return *slot == SEGMENT_NO_SLOT ||
 	    (*slot < lock->segment->header->clients_per_shard &&
-		*slot < atomic_load_explicit(&lock->shard->high_water, memory_order_relaxed) &&
+		*slot < RELAXED(lock->shard->high_water) &&
 		!client_at(lock->segment, lock->shard_number, *slot)->used);
 }
 
@@ -251,8 +244,8 @@ static uint32_t client_take(struct client_lock *lock) {
 	struct shard *shard = lock->shard;
 	uint32_t slot, high;
 
-	high = atomic_load_explicit(&shard->high_water, memory_order_relaxed);
-	if (guarded_get(&shard->free_head) == SEGMENT_NO_SLOT &&
+	high = RELAXED(shard->high_water);
+	if (RELAXED(shard->free_head) == SEGMENT_NO_SLOT &&
 	    high >= lock->segment->header->clients_per_shard)
 		client_evict(lock);
 	if (!client_first_free(lock, &slot)) {
@@ -261,14 +254,14 @@ static uint32_t client_take(struct client_lock *lock) {
 			return SEGMENT_NO_SLOT;
 	}
 	if (slot != SEGMENT_NO_SLOT) {
-		guarded_set(&shard->free_head, guarded_get(
-		    &client_at(lock->segment, lock->shard_number, slot)->open));
+		STORE(shard->free_head,
+		    RELAXED(client_at(lock->segment, lock->shard_number, slot)->open));
 		FAILPOINT();
 		return slot;
 	}
 	if (high >= lock->segment->header->clients_per_shard)
 		return SEGMENT_NO_SLOT;
-	atomic_store_explicit(&shard->high_water, high + 1, memory_order_relaxed);
+	STORE(shard->high_water, high + 1);
 	FAILPOINT();
 	return high;
 }
@@ -288,8 +281,8 @@ bool client_reserve(struct client_lock *lock) {
 	client = client_at(lock->segment, lock->shard_number, slot);
 	client->client = lock->client;
 	client->class_record = lock->record;
-	atomic_store_explicit(&client->open, 0, memory_order_relaxed);
-	atomic_store_explicit(&client->rate_tat_ns, 0, memory_order_relaxed);
+	STORE(client->open, 0);
+	STORE(client->rate_tat_ns, 0);
 	FAILPOINT();
 	client->used = 1;
 	FAILPOINT();
@@ -312,13 +305,11 @@ void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
 	if (lock->slot == SEGMENT_NO_SLOT)
 		return;
 	client = client_at(lock->segment, lock->shard_number, lock->slot);
-	if (change > 0 || atomic_load_explicit(&client->open,
-			      memory_order_relaxed) != 0)
+	if (change > 0 || RELAXED(client->open) != 0)
 		guarded_add(&client->open, (uint32_t)change);
 	FAILPOINT();
 	if (rate_tat_ns != 0)
-		atomic_store_explicit(&client->rate_tat_ns, rate_tat_ns,
-		    memory_order_relaxed);
+		STORE(client->rate_tat_ns, rate_tat_ns);
 	if (client_is_idle(client, lock->now_ns)) {
 		client_forget(lock->segment, lock->shard_number, lock->slot, lock->hash);
 		lock->slot = SEGMENT_NO_SLOT;
@@ -381,8 +372,7 @@ static bool zero_clients(struct segment *segment, uint16_t record,
 			struct client_slot *client = client_at(segment, shard, i);
 
 			if (client->used && client->class_record == record)
-				atomic_store_explicit(&client->open, 0,
-				    memory_order_relaxed);
+				STORE(client->open, 0);
 		}
 		lock_release(&segment->client_shards[shard].lock);
 	}
@@ -390,8 +380,8 @@ static bool zero_clients(struct segment *segment, uint16_t record,
 }
 
 static void open_peak(struct class_record *record, uint32_t open) {
-	if (open > atomic_load_explicit(&record->peak, memory_order_relaxed))
-		atomic_store_explicit(&record->peak, open, memory_order_relaxed);
+	if (open > RELAXED(record->peak))
+		STORE(record->peak, open);
 }
 
 /* Counts the open slots of one class, or of all (SEGMENT_NO_CLASS); the counters
@@ -424,8 +414,8 @@ static bool count_slots(struct segment *segment, uint16_t only, int64_t now_ns) 
 }
 
 static void zero_record(struct class_record *record) {
-	atomic_store_explicit(&record->open, 0, memory_order_relaxed);
-	atomic_store_explicit(&record->open_inbound, 0, memory_order_relaxed);
+	STORE(record->open, 0);
+	STORE(record->open_inbound, 0);
 }
 
 /* The class's counters from the slots.  Slots of this class cannot change
@@ -440,8 +430,7 @@ static bool class_recount(struct segment *segment, uint16_t number,
 	zero_record(record);
 	whole = zero_clients(segment, number, now_ns);
 	whole &= count_slots(segment, number, now_ns);
-	open_peak(record, atomic_load_explicit(&record->open,
-	    memory_order_relaxed));
+	open_peak(record, RELAXED(record->open));
 	seq_end(&record->seq);
 	return whole;
 }
@@ -451,8 +440,7 @@ static bool class_repair(struct segment *segment, uint16_t number,
     int64_t now_ns) {
 	if (!class_recount(segment, number, now_ns))
 		return false;
-	atomic_store_explicit(&segment->records[number].torn, 0,
-	    memory_order_relaxed);
+	STORE(segment->records[number].torn, 0);
 	segment_count(segment, COUNTER_REPAIRS, 1);
 	return true;
 }
@@ -465,13 +453,12 @@ bool class_lock(struct segment *segment, uint16_t number, int64_t now_ns) {
 		break;
 	case LOCK_INHERITED:
 		/* whoever cannot finish the repair leaves it to the next */
-		atomic_store_explicit(&record->torn, 1, memory_order_relaxed);
+		STORE(record->torn, 1);
 		break;
 	case LOCK_TIMED_OUT:
 		return false;
 	}
-	if (atomic_load_explicit(&record->torn, memory_order_relaxed) == 0 ||
-	    class_repair(segment, number, now_ns))
+	if (RELAXED(record->torn) == 0 || class_repair(segment, number, now_ns))
 		return true;
 	lock_release(&record->lock);
 	return false;
@@ -488,18 +475,14 @@ void class_add(struct segment *segment, uint16_t number,
 
 	seq_begin(&record->seq);
 	FAILPOINT();
-	open = atomic_load_explicit(&record->open, memory_order_relaxed) +
-	    (uint32_t)change;
+	open = RELAXED(record->open) + (uint32_t)change;
 	/* below none: any role can write a number, and this one would stay for ever */
 	if (change < 0 && open == UINT32_MAX)
-		atomic_store_explicit(&record->torn, 1, memory_order_relaxed);
-	atomic_store_explicit(&record->open, open, memory_order_relaxed);
+		STORE(record->torn, 1);
+	STORE(record->open, open);
 	FAILPOINT();
 	if (direction == SESSION_INBOUND)
-		atomic_store_explicit(&record->open_inbound,
-		    atomic_load_explicit(&record->open_inbound,
-			memory_order_relaxed) + (uint32_t)change,
-		    memory_order_relaxed);
+		STORE(record->open_inbound, RELAXED(record->open_inbound) + (uint32_t)change);
 	FAILPOINT();
 	if (change > 0)
 		open_peak(record, open);

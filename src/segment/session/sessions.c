@@ -59,8 +59,7 @@ void session_load(const struct segment *segment, uint32_t slot,
 
 	words[0] = atomic_load_explicit(&from->words[0], memory_order_acquire);
 	for (unsigned i = 1; i < SESSION_WORDS; i++)
-		words[i] = atomic_load_explicit(&from->words[i],
-		    memory_order_relaxed);
+		words[i] = RELAXED(from->words[i]);
 	memcpy(session, words, sizeof(*session));
 	bound_class(segment, &session->control);
 }
@@ -78,8 +77,7 @@ struct session_control session_load_control(const struct segment *segment,
 
 uint16_t session_load_serial(const struct segment *segment, uint32_t slot) {
 	const size_t place = offsetof(struct session, serial);
-	uint64_t word = atomic_load_explicit(
-	    &segment->session_slots[slot].words[place / sizeof(word)], memory_order_relaxed);
+	uint64_t word = RELAXED(segment->session_slots[slot].words[place / sizeof(word)]);
 	uint16_t serial;
 
 	memcpy(&serial, (const char *)&word + place % sizeof(word), sizeof(serial));
@@ -96,8 +94,7 @@ bool session_read(const struct segment *segment, uint32_t shard_number,
 
 		session_load(segment, slot, session);
 		atomic_thread_fence(memory_order_acquire);
-		if (before % 2 == 0 && before == atomic_load_explicit(
-			&shard->seq, memory_order_relaxed))
+		if (before % 2 == 0 && before == RELAXED(shard->seq))
 			return session->control.state != SESSION_FREE;
 	}
 	return false;
@@ -109,8 +106,7 @@ static void store_body(struct segment *segment, uint32_t slot,
 
 	memcpy(words, session, sizeof(words));
 	for (unsigned i = 1; i < SESSION_WORDS; i++) {
-		atomic_store_explicit(&segment->session_slots[slot].words[i],
-		    words[i], memory_order_relaxed);
+		STORE(segment->session_slots[slot].words[i], words[i]);
 		FAILPOINT();
 	}
 }
@@ -132,8 +128,7 @@ void session_store(struct segment *segment, uint32_t slot,
 
 void sessions_range(const struct segment *segment, uint32_t shard,
     uint32_t *first, uint32_t *count) {
-	uint32_t high = atomic_load_explicit(
-	    &segment->session_shards[shard].high_water, memory_order_relaxed);
+	uint32_t high = RELAXED(segment->session_shards[shard].high_water);
 
 	if (high > segment->header->slots_per_shard)
 		high = segment->header->slots_per_shard;
@@ -143,10 +138,9 @@ void sessions_range(const struct segment *segment, uint32_t shard,
 
 static void free_push(struct segment *segment, struct shard *shard,
     uint32_t slot) {
-	atomic_store_explicit(&segment->session_slots[slot].words[1],
-	    guarded_get(&shard->free_head), memory_order_relaxed);
+	STORE(segment->session_slots[slot].words[1], RELAXED(shard->free_head));
 	FAILPOINT();
-	guarded_set(&shard->free_head, slot);
+	STORE(shard->free_head, slot);
 }
 
 static uint32_t shard_of(const struct segment *segment, uint64_t hash) {
@@ -156,8 +150,7 @@ static uint32_t shard_of(const struct segment *segment, uint64_t hash) {
 /* Nobody finds it by its key; its class counts anew. */
 static void drop(struct segment *segment, uint32_t slot, struct session_control control) {
 	if (control.state == SESSION_OPEN)
-		atomic_store_explicit(&segment->records[control.class_record].torn, 1,
-		    memory_order_relaxed);
+		STORE(segment->records[control.class_record].torn, 1);
 	session_store_control(segment, slot, no_session);
 }
 
@@ -170,7 +163,7 @@ static void shard_rebuild(struct segment *segment, uint32_t number, uint32_t hel
 
 	sessions_range(segment, number, &first, &count);
 	index_clear(&index);
-	guarded_set(&shard->free_head, SEGMENT_NO_SLOT);
+	STORE(shard->free_head, SEGMENT_NO_SLOT);
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t slot = first + i;
 		struct session session;
@@ -192,9 +185,9 @@ static void shard_rebuild(struct segment *segment, uint32_t number, uint32_t hel
 			drop(segment, slot, session.control);
 		free_push(segment, shard, slot);
 	}
-	atomic_store_explicit(&shard->used, used, memory_order_relaxed);
+	STORE(shard->used, used);
 	/* an odd number would keep readers waiting for a dead writer */
-	if (atomic_load_explicit(&shard->seq, memory_order_relaxed) % 2 != 0)
+	if (RELAXED(shard->seq) % 2 != 0)
 		atomic_fetch_add_explicit(&shard->seq, 1, memory_order_release);
 }
 
@@ -220,7 +213,7 @@ void sessions_aim(struct segment *segment, const struct session_key *key,
 
 void sessions_expect(const struct session_lock *lock) {
 	/* any number may stand there: nothing is read of what it leads to */
-	uint32_t slot = guarded_get(&lock->shard->free_head);
+	uint32_t slot = RELAXED(lock->shard->free_head);
 	const struct session_slot *expected = lock->segment->session_slots + slot;
 
 	__builtin_prefetch(&expected->words[0], 1);
@@ -301,7 +294,7 @@ static bool first_free(const struct session_lock *lock, uint32_t *slot) {
 	uint32_t first, count;
 
 	sessions_range(lock->segment, lock->shard_number, &first, &count);
-	*slot = guarded_get(&lock->shard->free_head);
+	*slot = RELAXED(lock->shard->free_head);
 	return *slot == SEGMENT_NO_SLOT || (*slot - first < count &&
 	    session_load_control(lock->segment, *slot).state == SESSION_FREE);
 }
@@ -317,21 +310,17 @@ uint32_t sessions_take(struct session_lock *lock) {
 			return SEGMENT_NO_SLOT;
 	}
 	if (slot != SEGMENT_NO_SLOT) {
-		guarded_set(&shard->free_head, (uint32_t)atomic_load_explicit(
-		    &segment->session_slots[slot].words[1],
-		    memory_order_relaxed));
+		STORE(shard->free_head, (uint32_t)RELAXED(segment->session_slots[slot].words[1]));
 		FAILPOINT();
 	} else {
-		high = atomic_load_explicit(&shard->high_water,
-		    memory_order_relaxed);
+		high = RELAXED(shard->high_water);
 		if (high >= all)
 			return SEGMENT_NO_SLOT;
 		slot = lock->shard_number * all + high;
 		/* an adopted file may hold anything up there */
 		session_store_control(segment, slot, no_session);
 		FAILPOINT();
-		atomic_store_explicit(&shard->high_water, high + 1,
-		    memory_order_relaxed);
+		STORE(shard->high_water, high + 1);
 		FAILPOINT();
 	}
 	return slot;
@@ -340,8 +329,7 @@ uint32_t sessions_take(struct session_lock *lock) {
 bool sessions_are_scarce(const struct session_lock *lock) {
 	uint32_t all = lock->segment->header->slots_per_shard;
 
-	return atomic_load_explicit(&lock->shard->used, memory_order_relaxed) >=
-	    all - all / 8;
+	return RELAXED(lock->shard->used) >= all - all / 8;
 }
 
 void sessions_put_back(struct session_lock *lock, uint32_t slot) {
@@ -398,10 +386,8 @@ static bool slot_makes_sense(const struct segment *segment,
 	    control->proof > SESSION_PROOF_LEASE ||
 	    (control->client_bits > 128 && control->client_bits != 255))
 		return false;
-	if (has_class && (control->class_record >=
-		segment->header->record_count || atomic_load_explicit(
-		&segment->records[control->class_record].in_use,
-		memory_order_relaxed) == 0))
+	if (has_class && (control->class_record >= segment->header->record_count ||
+			     RELAXED(segment->records[control->class_record].in_use) == 0))
 		return false;
 	return has_class || control->state != SESSION_OPEN;
 }

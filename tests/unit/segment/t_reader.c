@@ -67,7 +67,7 @@ TEST_IN(open_site, site_end, a_configuration_that_a_role_rewrites_stays_as_it_wa
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_int_equal(generation_verify(read, (size_t)bytes, &diag), 0);
 	assert_int_equal(read->class_count, 2);
-	reader_generation_close(read);
+	segment_unmap_generation(read);
 	assert_int_equal(reader_generation_open(fd, file, &read, &diag), -1);
 	close(fd);
 }
