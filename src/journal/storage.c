@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_bytes.h"
 #include "base/file_lock.h"
 
 #define PAGE_MOST	(UINT64_C(64) * 1024)	/* of any machine */
@@ -94,40 +95,14 @@ static void close_file(void *context, int file) {
 }
 
 static ssize_t read_file(void *context, int file, void *data, size_t length, uint64_t offset) {
-	size_t done = 0;
-
 	(void)context;
-	while (done < length) {
-		ssize_t got = pread(file, (char *)data + done, length - done,
-		    (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		done += (size_t)got;
-	}
-	return (ssize_t)done;
+	return file_read_at(file, data, length, offset);
 }
 
 static int write_file(void *context, int file, const void *data, size_t length,
     uint64_t offset) {
-	size_t done = 0;
-
 	(void)context;
-	while (done < length) {
-		ssize_t put = pwrite(file, (const char *)data + done, length - done,
-		    (off_t)(offset + done));
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put < 0 ? -errno : -EIO;
-		done += (size_t)put;
-	}
-	return 0;
+	return file_write_at(file, data, length, offset);
 }
 
 static int sync_file(void *context, int file) {

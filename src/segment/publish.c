@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file_bytes.h"
+#include "base/map.h"
 #include "segment/destination/destinations.h"
 #include "segment/destination/recipients.h"
 #include "segment/session/sessions.h"
@@ -91,45 +93,33 @@ static bool record_is(const struct segment *segment, uint32_t number, const char
 /* For many classes at once: a look through all records for each would be too much. */
 struct record_finder {
 	struct segment *segment;
-	uint32_t *heads;	/* by hash of the name: 1 + a number, or 0 */
-	uint32_t *next;		/* of the same hash, by number */
-	uint32_t buckets;	/* a power of two */
+	struct map names;	/* numbers by hash of the name */
 	uint32_t at[3];		/* by `wanted`: those were looked through up to here */
 	bool *taken;		/* by a class of the new generation */
 	int64_t now_ns;
 };
 
-static uint32_t *finder_bucket(const struct record_finder *finder, const char *name) {
-	return &finder->heads[siphash13(&finder->segment->header->key, name,
-	    strnlen(name, sizeof(finder->segment->records->name))) & (finder->buckets - 1)];
+static uint64_t finder_hash(const struct record_finder *finder, const char *name) {
+	return siphash13(&finder->segment->header->key, name,
+	    strnlen(name, sizeof(finder->segment->records->name)));
 }
 
 static bool finder_open(struct record_finder *finder, struct segment *segment, int64_t now_ns) {
 	uint32_t count = segment->header->record_count;
 
-	*finder = (struct record_finder){ .segment = segment, .buckets = 1, .now_ns = now_ns };
-	while (finder->buckets < count)
-		finder->buckets *= 2;
-	finder->heads = calloc(finder->buckets, sizeof(*finder->heads));
-	finder->next = calloc(count, sizeof(*finder->next));
+	*finder = (struct record_finder){ .segment = segment, .now_ns = now_ns };
 	finder->taken = calloc(count, sizeof(*finder->taken));
-	if (finder->heads == NULL || finder->next == NULL || finder->taken == NULL)
+	if (finder->taken == NULL || !map_reserve(&finder->names, count))
 		return false;
-	for (uint32_t i = count; i-- > 0;) {
-		uint32_t *bucket;
-
-		if (RELAXED(segment->records[i].in_use) == 0)
-			continue;
-		bucket = finder_bucket(finder, segment->records[i].name);
-		finder->next[i] = *bucket;
-		*bucket = i + 1;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		if (RELAXED(segment->records[i].in_use) != 0)
+			map_add(&finder->names, finder_hash(finder,
+			    segment->records[i].name))->index = i;
 	return true;
 }
 
 static void finder_close(struct record_finder *finder) {
-	free(finder->heads);
-	free(finder->next);
+	map_free(&finder->names);
 	free(finder->taken);
 }
 
@@ -161,10 +151,12 @@ static uint16_t finder_take(struct record_finder *finder, const char *name) {
 }
 
 static uint16_t finder_find(struct record_finder *finder, const char *name) {
-	for (uint32_t i = *finder_bucket(finder, name); i != 0; i = finder->next[i - 1])
-		if (record_is(finder->segment, i - 1, name)) {
-			finder->taken[i - 1] = true;
-			return (uint16_t)(i - 1);
+	const struct map_cell *cell = map_find(&finder->names, finder_hash(finder, name));
+
+	for (; cell != NULL; cell = map_next(&finder->names, cell))
+		if (record_is(finder->segment, cell->index, name)) {
+			finder->taken[cell->index] = true;
+			return (uint16_t)cell->index;
 		}
 	return SEGMENT_NO_CLASS;
 }
@@ -386,37 +378,21 @@ static void refresh_mtas(struct segment *segment,
 /* For those alone who may read the state: there are tokens in command lines. */
 static int write_block(const char *path, gid_t readers, const struct generation *generation,
     struct diag *diag) {
-	const char *from = (const char *)generation;
-	size_t left = (size_t)generation->bytes;
-	int fd;
+	int fd, error;
 
 	unlink(path);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	    0600);
 	if (fd < 0)
 		return diag_set(diag, errno, "cannot create %s", path);
-	if (fchown(fd, (uid_t)-1, readers) != 0 || fchmod(fd, 0640) != 0) {
-		diag_set(diag, errno, "cannot set the readers' permissions of %s", path);
-		close(fd);
-		unlink(path);
-		return -1;
-	}
-	while (left > 0) {
-		ssize_t written = write(fd, from, left);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0) {
-			diag_set(diag, errno, "cannot write to %s", path);
-			close(fd);
-			unlink(path);
-			return -1;
-		}
-		from += written;
-		left -= (size_t)written;
-	}
+	if (fchown(fd, (uid_t)-1, readers) != 0 || fchmod(fd, 0640) != 0)
+		error = diag_set(diag, errno, "cannot set the readers' permissions of %s", path);
+	else if ((error = file_write_at(fd, generation, (size_t)generation->bytes, 0)) != 0)
+		error = diag_set(diag, -error, "cannot write to %s", path);
 	close(fd);
-	return 0;
+	if (error != 0)
+		unlink(path);
+	return error;
 }
 
 /* Complete under its final name, or not there. */

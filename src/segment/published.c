@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_bytes.h"
 #include "segment/reader.h"
 
 void segment_config_path(const struct segment *segment, uint64_t number,
@@ -35,15 +36,10 @@ static int check_records(const struct segment *segment, const struct generation 
 
 /* Into memory that cannot be written to afterwards. */
 static int read_bytes(int fd, char *to, size_t bytes, const char *path, struct diag *diag) {
-	for (size_t at = 0; at < bytes; ) {
-		ssize_t length = pread(fd, to + at, bytes - at, (off_t)at);
+	ssize_t got = file_read_at(fd, to, bytes, 0);
 
-		if (length < 0 && errno == EINTR)
-			continue;
-		if (length <= 0)
-			return diag_set(diag, length < 0 ? errno : 0, "cannot read %s", path);
-		at += (size_t)length;
-	}
+	if (got != (ssize_t)bytes)
+		return diag_set(diag, got < 0 ? (int)-got : 0, "cannot read %s", path);
 	return mprotect(to, bytes, PROT_READ) == 0 ? 0 :
 	    diag_set(diag, errno, "cannot protect the copy of %s", path);
 }

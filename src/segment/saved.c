@@ -2,9 +2,9 @@
 /*
  * PURPOSE  PATH.sessions is written again only after something in it changed.
  * MODEL    Whoever changes a slot raises a number of its shard after that: sessions their
- *          sequence (sessions_change_end).  A mark
- *          is taken from these numbers, and from the few words that have none, before a file
- *          is written: what changes meanwhile changes the next mark.
+ *          sequence (sessions_change_end).  A mark is taken from these numbers, and from the
+ *          lines before those of the sessions, before a file is written: what changes meanwhile
+ *          changes the next mark.
  * ERRORS   A file that is not the one that was written is written again.
  * THREADS  One for each struct segment_saved.
  */
@@ -19,64 +19,6 @@
 static uint64_t mix(uint64_t mark, uint64_t word) {
 	mark = (mark ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 	return mark ^ mark >> 29;
-}
-
-static uint64_t mix_bytes(uint64_t mark, const void *bytes, size_t length) {
-	const unsigned char *at = bytes;
-
-	for (size_t i = 0; i < length; i++)
-		mark = mix(mark, at[i]);
-	return mark;
-}
-
-static uint64_t mark_classes(const struct segment *segment, uint64_t mark) {
-	for (uint32_t i = 0; i < segment->header->record_count; i++) {
-		const struct class_record *record = &segment->records[i];
-
-		if (atomic_load(&record->in_use) == 0)
-			continue;
-		mark = mix(mark, (uint64_t)i << 32 | atomic_load(&record->uses));
-		mark = mix(mark, atomic_load(&record->peak));
-		mark = mix(mark, atomic_load(&record->admitted));
-		mark = mix(mark, atomic_load(&record->refused));
-		mark = mix(mark, atomic_load(&record->deferred));
-		mark = mix(mark, atomic_load(&record->observed));
-		mark = mix(mark, atomic_load(&record->adopted));
-	}
-	return mark;
-}
-
-static uint64_t mark_mtas(const struct segment *segment, uint64_t mark) {
-	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
-		mark = mix_bytes(mark, segment->header->mtas[i].name, SEGMENT_NAME_MAX);
-	return mark;
-}
-
-static uint64_t mark_sessions(const struct segment *segment) {
-	const struct segment_header *header = segment->header;
-	uint64_t mark = mark_classes(segment, atomic_load(&header->cluster_instance));
-
-	for (uint32_t i = 0; i < header->shard_count; i++)
-		mark = mix(mark, atomic_load(&segment->session_shards[i].seq));
-	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++) {
-		const struct listener_record *record = &header->listeners[i];
-
-		if (atomic_load(&record->key) == 0)
-			continue;
-		mark = mix(mark, atomic_load(&record->key));
-		mark = mix(mark, atomic_load(&record->seen));
-		mark = mix(mark, atomic_load(&record->unseen));
-		mark = mix(mark, atomic_load(&record->absent));
-	}
-	for (unsigned i = 0; i < SEGMENT_CARRIERS; i++) {
-		const struct carrier_record *record = &header->carriers[i];
-
-		if (atomic_load(&record->seen_ns) == 0)
-			continue;
-		mark = mix_bytes(mark, &record->address, sizeof(record->address));
-		mark = mix(mark, (uint64_t)i << 32 | record->port);
-	}
-	return mark_mtas(segment, mark);
 }
 
 static uint64_t mark_table(const struct segment *segment, const struct table_place *place,
@@ -116,9 +58,11 @@ static void remember(struct segment_saved *saved, const char *path, uint64_t mar
 
 int segment_renew_sessions(const struct segment *segment, struct segment_saved *saved,
     int64_t now_ns, struct diag *diag) {
-	uint64_t mark = mark_sessions(segment);
+	uint64_t mark = segment_sessions_head_mark(segment);
 	char path[PATH_MAX + 32];
 
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
+		mark = mix(mark, atomic_load(&segment->session_shards[i].seq));
 	snprintf(path, sizeof(path), "%s.sessions", segment->path);
 	if (saved->mark == mark && is_there(saved, path) &&
 	    segment_sessions_heard(segment, now_ns))

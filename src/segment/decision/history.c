@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_bytes.h"
 #include "base/order.h"
 #include "base/plain_file.h"
 #include "base/siphash.h"
@@ -91,30 +92,14 @@ static unsigned size_for(uint64_t bytes) {
 }
 
 static bool read_all(const struct history *history, void *to, size_t bytes, off_t at) {
-	char *out = to;
-
-	while (bytes > 0) {
-		ssize_t length = pread(history->fd, out, bytes, at);
-
-		if (length < 0 && errno == EINTR)
-			continue;
-		if (length <= 0)
-			return false;
-		out += length;
-		at += length;
-		bytes -= (size_t)length;
-	}
-	return true;
+	return file_read_at(history->fd, to, bytes, (uint64_t)at) == (ssize_t)bytes;
 }
 
 static void write_all(struct history *history, const void *from, size_t bytes, off_t at) {
-	ssize_t length;
+	int error = file_write_at(history->fd, from, bytes, (uint64_t)at);
 
-	do
-		length = pwrite(history->fd, from, bytes, at);
-	while (length < 0 && errno == EINTR);
-	if (length != (ssize_t)bytes && history->error == 0)
-		history->error = length < 0 ? errno : ENOSPC;
+	if (error != 0 && history->error == 0)
+		history->error = -error;
 }
 
 static uint64_t check_of_name(const struct name_slot *slot) {

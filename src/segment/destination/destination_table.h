@@ -8,8 +8,6 @@
 #include "segment/destination/learned.h"
 #include "segment/destination/states.h"
 
-#define DESTINATION_NEW_ORDER	0x24	/* places 0, 1, 2 */
-
 #define KEPT_AT		(offsetof(struct destination, kept) / 8)
 #define WINDOW_AT	(offsetof(struct destination, window) / 8)
 #define KEPT_WORDS	(sizeof(struct destination_words) / 8)

@@ -196,23 +196,6 @@ static bool update_destination(_Atomic uint64_t *slot,
 	return changed;
 }
 
-/* NULL: there is no room. */
-static _Atomic uint64_t *add_destination(const struct learned *table,
-    const struct learned_key *key, const struct delivery_seen *seen, uint32_t now_ds) {
-	struct destination d = { .control = { .used = 1,
-		.relay_order = DESTINATION_NEW_ORDER }, .seen = now_ds };
-	uint64_t words[sizeof(d) / 8];
-
-	memcpy(d.name, key->words, sizeof(d.name));
-	if (!address_is_unknown(&seen->relay)) {
-		d.relays[0] = seen->relay;
-		d.control.relay_count = 1;
-	}
-	memcpy(words, &d, sizeof(d));
-	words[0] |= transport_bit(seen);
-	return learned_add(table, key, now_ds, words);
-}
-
 /* Its relays and transports are another's business: whoever keeps a list of them, and the
  * journal. */
 static void tell(struct segment *segment, const struct learned *table,
@@ -227,38 +210,22 @@ static bool lost(const struct segment *segment, enum counter counter) {
 	return false;
 }
 
-static bool note_destination(struct segment *segment,
-    const struct delivery_seen *seen, int64_t now_ns) {
-	struct learned table = learned_table(segment, &destination_kind);
-	uint32_t now_ds = segment_ds(segment, now_ns);
-	_Atomic uint64_t *slot, *likely;
-	struct learned_key key;
-	uint32_t count = name_fold(seen->name, seen->name_length, key.words);
-
-	if (count == 0)
-		return lost(segment, COUNTER_NAMES_UNUSABLE);
-	learned_aim(&table, count, &key);
-	likely = learned_approach(&table, &key);
-	if (!learned_lock(&table, &key, now_ns))
-		return lost(segment, COUNTER_NOTES_LOST);
-	slot = learned_find_at(&table, &key, likely);
-	if (slot == NULL) {
-		slot = add_destination(&table, &key, seen, now_ds);
-		if (slot == NULL) {
-			learned_unlock(&table, &key);
-			return lost(segment, COUNTER_DESTINATIONS_FULL);
-		}
-		tell(segment, &table, &key, slot);
-	} else if (update_destination(slot, seen, now_ds)) {
-		tell(segment, &table, &key, slot);
-	}
-	learned_unlock(&table, &key);
-	return true;
+void states_note(struct state_lock *lock, const struct delivery_seen *seen) {
+	if (update_destination(lock->slot, seen, segment_ds(lock->segment, lock->now_ns)) ||
+	    lock->is_new)
+		tell(lock->segment, &lock->table, &lock->key, lock->slot);
 }
 
-void states_note(struct state_lock *lock, const struct delivery_seen *seen) {
-	if (update_destination(lock->slot, seen, segment_ds(lock->segment, lock->now_ns)))
-		tell(lock->segment, &lock->table, &lock->key, lock->slot);
+static bool note_destination(struct segment *segment, const struct delivery_seen *seen,
+    int64_t now_ns) {
+	struct state_lock lock;
+
+	if (!states_aim(segment, seen->name, seen->name_length, &lock) ||
+	    states_lock(&lock, now_ns, STATES_CREATE) != STATES_HELD)
+		return false;
+	states_note(&lock, seen);
+	states_unlock(&lock);
+	return true;
 }
 
 static bool has_name(const _Atomic uint64_t *slot, const struct relay *relay) {

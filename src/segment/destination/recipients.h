@@ -42,10 +42,6 @@ struct recipient_hold {
 bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
     int64_t now_ns);
 
-/* Of what was held before the segment was made. */
-void recipients_set_event(struct segment *segment, const char *address, size_t length,
-    uint64_t event, int64_t now_ns);
-
 /* False: not known, or not to be had. */
 bool recipients_release(struct segment *segment, const char *address, size_t length,
     int64_t now_ns);

@@ -18,6 +18,7 @@
 #include "segment/file/name.h"
 #include "segment/destination/reasons.h"
 
+#define NEW_ORDER	0x24	/* of relays: places 0, 1, 2 */
 #define OFFSET_BITS	40
 #define OFFSET_MOST	((UINT64_C(1) << OFFSET_BITS) - 1)
 
@@ -137,7 +138,7 @@ static void raise_versions(struct segment_header *header) {
 /* Nothing is known of it but its name. */
 static bool make_slot(struct state_lock *lock) {
 	struct destination d = { .control = { .used = 1,
-		.relay_order = DESTINATION_NEW_ORDER },
+		.relay_order = NEW_ORDER },
 		.seen = segment_ds(lock->segment, lock->now_ns) };
 
 	memcpy(d.name, lock->key.words, sizeof(d.name));

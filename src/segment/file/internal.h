@@ -76,6 +76,9 @@ struct listener_record *segment_listener(const struct segment *segment,
 int64_t segment_restore_sessions(struct segment *segment, int64_t now_ns,
     struct diag *diag);
 
+/* Another number where a line of PATH.sessions would be another, but for those of sessions. */
+uint64_t segment_sessions_head_mark(const struct segment *segment);
+
 /* Tells PATH.sessions that all is as it says up to now; false: it cannot be told. */
 bool segment_sessions_heard(const struct segment *segment, int64_t now_ns);
 

@@ -28,14 +28,6 @@
 				 * its own */
 #define RECIPIENTS_LEAST 64
 
-/* What a file of these hints takes. */
-struct plan {
-	const struct hints_table *table;
-	uint32_t bucket_count, reason_count, recipient_count;
-	uint64_t groups_offset, buckets_offset, names_offset, names_bytes;
-	uint64_t reasons_offset, recipients_offset, bytes;
-};
-
 int hints_writer_open(struct hints_writer **writer, const char *path, gid_t group,
     struct diag *diag) {
 	struct hints_writer *new = calloc(1, sizeof(*new));
@@ -94,26 +86,19 @@ static uint32_t power_of_two(uint32_t least, uint64_t wanted, uint32_t most) {
 	return count;
 }
 
-static uint64_t line_up(uint64_t offset) {
-	return (offset + 63) / 64 * 64;
-}
-
-static void lay_out(struct plan *plan) {
+/* The sizes in *plan, but of the names and groups, are known.  False: too many names. */
+static bool lay_out(const struct hints_table *table, struct hints_header *plan) {
 	uint64_t names = 0;
 
-	for (size_t i = 0; i < plan->table->count; i++)
-		names += hints_name_bytes(&plan->table->hints[i]);
-	plan->names_bytes = names + names / 5 + NAMES_SPARE;
-	plan->groups_offset = line_up(sizeof(struct hints_header));
-	plan->buckets_offset = line_up(plan->groups_offset +
-	    (uint64_t)plan->table->group_count * HINTS_GROUP_TEXTS * sizeof(struct hints_text));
-	plan->reasons_offset = line_up(plan->buckets_offset +
-	    (uint64_t)plan->bucket_count * sizeof(struct hints_bucket));
-	plan->recipients_offset = line_up(plan->reasons_offset +
-	    (uint64_t)plan->reason_count * sizeof(struct hints_text));
-	plan->names_offset = plan->recipients_offset +
-	    (uint64_t)plan->recipient_count * sizeof(struct hints_recipient);
-	plan->bytes = plan->names_offset + plan->names_bytes;
+	for (size_t i = 0; i < table->count; i++)
+		names += hints_name_bytes(&table->hints[i]);
+	names += names / 5 + NAMES_SPARE;
+	if (names >= UINT32_MAX)
+		return false;
+	plan->names_bytes = (uint32_t)names;
+	plan->group_count = table->group_count;
+	hints_geometry(plan);
+	return true;
 }
 
 /* An empty file of its full size, whose pages are there: neither a full disk nor
@@ -140,26 +125,14 @@ static int make_file(const struct hints_writer *writer, const char *path,
 	return fd;
 }
 
-static bool fill_header(const struct hints_writer *writer, const struct plan *plan,
-    struct hints_header *header) {
-	const struct hints_table *table = plan->table;
-
+static bool fill_header(const struct hints_writer *writer, const struct hints_table *table,
+    const struct hints_header *plan, struct hints_header *header) {
+	memcpy(header, plan, sizeof(*header));
 	header->version = HINTS_VERSION;
 	header->header_bytes = sizeof(*header);
-	header->bytes = plan->bytes;
 	memcpy(header->boot_id, writer->boot_id, sizeof(header->boot_id));
 	if (getrandom(&header->key, sizeof(header->key), 0) != sizeof(header->key))
 		return false;
-	header->group_count = table->group_count;
-	header->bucket_count = plan->bucket_count;
-	header->names_bytes = (uint32_t)plan->names_bytes;
-	header->reason_count = plan->reason_count;
-	header->recipient_count = plan->recipient_count;
-	header->groups_offset = plan->groups_offset;
-	header->buckets_offset = plan->buckets_offset;
-	header->names_offset = plan->names_offset;
-	header->reasons_offset = plan->reasons_offset;
-	header->recipients_offset = plan->recipients_offset;
 	header->mta_count = (uint32_t)table->mta_count;
 	for (size_t i = 0; i < table->mta_count; i++) {
 		struct hints_file_mta *mta = &header->mtas[i];
@@ -175,12 +148,12 @@ static bool fill_header(const struct hints_writer *writer, const struct plan *pl
 }
 
 /* False: the names crowd. */
-static bool fill_keys(struct hints_file *file, const struct plan *plan,
+static bool fill_keys(struct hints_file *file, const struct hints_table *table,
     uint32_t *places) {
-	for (size_t i = 0; i < plan->table->count; i++) {
+	for (size_t i = 0; i < table->count; i++) {
 		uint32_t place;
 		enum hints_insertion done = hints_file_insert(file,
-		    &plan->table->hints[i], &place);
+		    &table->hints[i], &place);
 
 		if (done == HINTS_CROWDED)
 			return false;
@@ -192,8 +165,8 @@ static bool fill_keys(struct hints_file *file, const struct plan *plan,
 
 enum built { BUILT, BUILT_CROWDED, BUILT_FAILED };
 
-static enum built build(struct hints_writer *writer, const struct plan *plan,
-    uint32_t *places, struct diag *diag) {
+static enum built build(struct hints_writer *writer, const struct hints_table *table,
+    const struct hints_header *plan, uint32_t *places, struct diag *diag) {
 	struct hints_file *file = &writer->built;
 	char temporary[PATH_MAX + 8];
 	struct stat status;
@@ -217,13 +190,13 @@ static enum built build(struct hints_writer *writer, const struct plan *plan,
 	*file = (struct hints_file){ .header = mapping, .bytes = (size_t)plan->bytes,
 		.device = status.st_dev, .inode = status.st_ino, .fd = fd };
 	file->reason_of = calloc(plan->bucket_count, sizeof(*file->reason_of));
-	if (file->reason_of == NULL || !fill_header(writer, plan, file->header)) {
+	if (file->reason_of == NULL || !fill_header(writer, table, plan, file->header)) {
 		diag_set(diag, errno, "no memory for the hints");
 		give_up(writer);
 		return BUILT_FAILED;
 	}
 	hints_file_begin_reasons(file);
-	if (!fill_keys(file, plan, places)) {
+	if (!fill_keys(file, table, places)) {
 		give_up(writer);
 		return BUILT_CROWDED;
 	}
@@ -232,7 +205,7 @@ static enum built build(struct hints_writer *writer, const struct plan *plan,
 
 int hints_writer_build(struct hints_writer *writer, const struct hints_table *table,
     uint32_t *places, struct diag *diag) {
-	struct plan plan = { .table = table };
+	struct hints_header plan = { .magic = 0 };
 	uint64_t keys = table->count + table->count / 5;
 
 	give_up(writer);
@@ -246,10 +219,9 @@ int hints_writer_build(struct hints_writer *writer, const struct hints_table *ta
 	for (;; plan.bucket_count *= 2) {
 		enum built done;
 
-		lay_out(&plan);
-		if (plan.bucket_count > HINTS_BUCKETS_MOST || plan.names_bytes >= UINT32_MAX)
+		if (plan.bucket_count > HINTS_BUCKETS_MOST || !lay_out(table, &plan))
 			return diag_set(diag, 0, "%s: too many hints", writer->path);
-		done = build(writer, &plan, places, diag);
+		done = build(writer, table, &plan, places, diag);
 		if (done != BUILT_CROWDED)
 			break;
 	}

@@ -131,6 +131,22 @@ struct hints_recipient {
 	_Atomic uint64_t reason;	/* a word of the kind HINTS_WORD_HELD */
 };
 
+/* Where its tables lie, by their sizes, and how large the file is. */
+static inline void hints_geometry(struct hints_header *header) {
+	const uint64_t line = 63;
+
+	header->groups_offset = (sizeof(*header) + line) & ~line;
+	header->buckets_offset = (header->groups_offset + (uint64_t)header->group_count *
+	    HINTS_GROUP_TEXTS * sizeof(struct hints_text) + line) & ~line;
+	header->reasons_offset = (header->buckets_offset + (uint64_t)header->bucket_count *
+	    sizeof(struct hints_bucket) + line) & ~line;
+	header->recipients_offset = (header->reasons_offset + (uint64_t)header->reason_count *
+	    sizeof(struct hints_text) + line) & ~line;
+	header->names_offset = header->recipients_offset + (uint64_t)header->recipient_count *
+	    sizeof(struct hints_recipient);
+	header->bytes = header->names_offset + header->names_bytes;
+}
+
 /*
  * A word: the kind in bits 0 and 1, then
  *	HELD	whether in passing in bit 2, stamp (24 bits) from bit 8, number of the

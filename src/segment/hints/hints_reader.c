@@ -1,210 +1,21 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Reads the hints file, without the daemon.
- * MODEL    The file is looked for again at each question that finds none which is
- *          alive; so a writer that came back, or another file, is seen at once.
- *          The header is copied, the copy checked, and only that is used; of the file
- *          itself the beat is read, and what lies in the tables: each word once, where a
- *          table has its place and its size from the copy, and each number in it checked
- *          before it leads anywhere.  What is kept for a bucket is only touched where
- *          something was ever offered: else each question would touch another page.
- * ERRORS   None: each doubt means that nothing is held.  A file that somebody cuts short,
- *          as our writer never does, is let go of 10 ms later; what is read behind its
- *          end before that is hints_guard.c's.
+ * PURPOSE  Answers from the hints file, without the daemon.
+ * MODEL    What lies in the tables: each word once, where a
+ *          table has its place and its size from the checked copy of the header, and each number
+ *          in it checked before it leads anywhere.  What is kept for a bucket is only touched
+ *          where something was ever offered: else each question would touch another page.
+ * ERRORS   None: each doubt means that nothing is held.  What is read behind the end of a file
+ *          that was cut is hints_guard.c's.
  * THREADS  One.
  */
-#include "segment/hints/hints_internal.h"
+#include "segment/hints/hints_reader_internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/text.h"
 #include "segment/hints/hints_guard.h"
 
 #define READ_TRIES	100
-
-/* Canary and single message that a key's mail was given last: serials + 1; 0: not known. */
-struct given {
-	uint32_t canary, single;
-};
-
-/* A message that began lately. */
-#define BEGUN_MAX	512
-struct begun {
-	int64_t at_ns;
-	uint32_t group, place;		/* group and 1; 0: free */
-};
-
-struct hints_reader {
-	char path[PATH_MAX];
-	char boot_id[CLOCK_BOOT_ID];	/* "": unknown, nothing is believed */
-	const struct hints_header *live;	/* mapped; or NULL */
-	size_t bytes;
-	struct hints_header header;	/* the copy, checked, where live is set */
-	dev_t device;
-	ino_t inode;
-	int fd;				/* of it, where live is set */
-	int64_t looked_ns;		/* whether it is whole */
-	uint16_t since;			/* HINTS_MOMENT when it was mapped */
-	uint32_t turn;			/* of lanes that share a key's mail */
-	int64_t now_ns;			/* of the question */
-	bool only_held;			/* hints_reader_ask_held */
-	struct begun begun[BEGUN_MAX];	/* in a ring; of the file that is mapped */
-	uint32_t begun_next;
-	struct given *given;		/* for each bucket */
-};
-
-struct hints_reader *hints_reader_open(const char *path) {
-	struct hints_reader *reader = calloc(1, sizeof(*reader));
-
-	if (reader == NULL)
-		return NULL;
-	if (!text_copy(reader->path, sizeof(reader->path), path, strlen(path)))
-		reader->path[0] = '\0';
-	if (!clock_boot_id(reader->boot_id))
-		reader->boot_id[0] = '\0';
-	/* each process that is started for a while begins somewhere else */
-	reader->turn = (uint32_t)clock_now_ns();
-	return reader;
-}
-
-static void forget(struct hints_reader *reader) {
-	hints_guard(NULL, 0);
-	if (reader->live != NULL) {
-		munmap((void *)(uintptr_t)reader->live, reader->bytes);
-		close(reader->fd);
-	}
-	reader->live = NULL;
-	free(reader->given);
-	reader->given = NULL;
-	memset(reader->begun, 0, sizeof(reader->begun));
-}
-
-void hints_reader_close(struct hints_reader **reader) {
-	if (*reader != NULL)
-		forget(*reader);
-	free(*reader);
-	*reader = NULL;
-}
-
-static bool lies_within(uint64_t offset, uint64_t count, uint64_t each,
-    uint64_t bytes) {
-	return offset >= sizeof(struct hints_header) && offset <= bytes &&
-	    count <= (bytes - offset) / each;
-}
-
-static bool is_power_of_two(uint32_t count) {
-	return count != 0 && (count & (count - 1)) == 0;
-}
-
-static bool has_its_tables(const struct hints_header *header, uint64_t bytes) {
-	return header->mta_count <= HINTS_MTAS_MAX &&
-	    header->bucket_count <= HINTS_BUCKETS_MOST &&
-	    is_power_of_two(header->bucket_count) &&
-	    is_power_of_two(header->recipient_count) &&
-	    header->groups_offset % _Alignof(struct hints_text) == 0 &&
-	    header->buckets_offset % _Alignof(struct hints_bucket) == 0 &&
-	    header->reasons_offset % _Alignof(struct hints_text) == 0 &&
-	    header->recipients_offset % _Alignof(struct hints_recipient) == 0 &&
-	    lies_within(header->groups_offset, header->group_count,
-		HINTS_GROUP_TEXTS * sizeof(struct hints_text), bytes) &&
-	    lies_within(header->buckets_offset, header->bucket_count,
-		sizeof(struct hints_bucket), bytes) &&
-	    lies_within(header->names_offset, header->names_bytes, 1, bytes) &&
-	    lies_within(header->reasons_offset, header->reason_count,
-		sizeof(struct hints_text), bytes) &&
-	    lies_within(header->recipients_offset, header->recipient_count,
-		sizeof(struct hints_recipient), bytes);
-}
-
-static bool is_ours(const struct hints_reader *reader,
-    const struct hints_header *header, uint64_t bytes) {
-	return atomic_load_explicit(&header->magic, memory_order_acquire) ==
-		HINTS_MAGIC &&
-	    header->version == HINTS_VERSION &&
-	    header->header_bytes == sizeof(*header) && header->bytes == bytes &&
-	    reader->boot_id[0] != '\0' &&
-	    memcmp(header->boot_id, reader->boot_id, sizeof(header->boot_id)) == 0 &&
-	    has_its_tables(header, bytes);
-}
-
-/* True: the file is mapped, and fd is ours. */
-static bool take(struct hints_reader *reader, int fd, int64_t now_ns) {
-	struct hints_header header;
-	struct stat status;
-	size_t bytes;
-	void *live;
-
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-	    (uint64_t)status.st_size < sizeof(header) ||
-	    (uint64_t)status.st_size > SIZE_MAX / 2)
-		return false;
-	if (reader->live != NULL && status.st_dev == reader->device &&
-	    status.st_ino == reader->inode)
-		return false;
-	bytes = (size_t)status.st_size;
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    !is_ours(reader, &header, bytes))
-		return false;
-	live = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-	if (live == MAP_FAILED)
-		return false;
-	forget(reader);
-	memcpy(&reader->header, &header, sizeof(header));
-	reader->live = live;
-	reader->bytes = bytes;
-	reader->device = status.st_dev;
-	reader->inode = status.st_ino;
-	reader->fd = fd;
-	reader->looked_ns = now_ns;
-	reader->since = HINTS_MOMENT(now_ns);
-	reader->given = calloc(header.bucket_count, sizeof(*reader->given));
-	hints_guard(live, bytes);
-	return true;
-}
-
-static bool is_whole(struct hints_reader *reader, int64_t now_ns) {
-	struct stat status;
-
-	if (now_ns >= reader->looked_ns && now_ns - reader->looked_ns < HINTS_LOOK_NS)
-		return true;
-	reader->looked_ns = now_ns;
-	return fstat(reader->fd, &status) == 0 &&
-	    (uint64_t)status.st_size >= reader->bytes;
-}
-
-static bool is_alive(const struct hints_reader *reader, int64_t now_ns) {
-	int64_t beat_ns;
-
-	if (reader->live == NULL ||
-	    atomic_load_explicit(&reader->live->replaced, memory_order_acquire) != 0)
-		return false;
-	beat_ns = RELAXED(reader->live->beat_ns);
-	/* a beat may be later than a clock that was read before it, but not by much */
-	return beat_ns > 0 && beat_ns - NS_PER_SECOND <= now_ns &&
-	    now_ns - beat_ns <= HINTS_STALE_NS;
-}
-
-static bool find_file(struct hints_reader *reader, int64_t now_ns) {
-	int fd;
-
-	if (reader->live != NULL && !is_whole(reader, now_ns))
-		forget(reader);
-	if (is_alive(reader, now_ns))
-		return true;
-	fd = open(reader->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (!take(reader, fd, now_ns))
-		close(fd);
-	return is_alive(reader, now_ns);
-}
 
 /* What is asked for: a domain or an address of an mta, in lower case. */
 struct key {
@@ -520,7 +331,7 @@ static void answer_key(struct hints_reader *reader, const struct key *domain,
 	}
 }
 
-static void ask(struct hints_reader *reader, const char *mta, const char *address,
+static void reader_ask(struct hints_reader *reader, const char *mta, const char *address,
     size_t length, int64_t now_ns, struct hints_answer *answer) {
 	struct key whole = { .text = NULL }, domain;
 	char lower[HINTS_ADDRESS_MAX];
@@ -528,7 +339,7 @@ static void ask(struct hints_reader *reader, const char *mta, const char *addres
 
 	/* an answer names the domain as text: it would end at a NUL */
 	if (length == 0 || length > sizeof(lower) || memchr(address, '\0', length) != NULL ||
-	    !find_file(reader, now_ns) || !find_mta(&reader->header, mta, &whole.mta))
+	    !hints_reader_find_file(reader, now_ns) || !find_mta(&reader->header, mta, &whole.mta))
 		return;
 	for (size_t i = 0; i < length; i++)
 		lower[i] = address[i] >= 'A' && address[i] <= 'Z' ?
@@ -551,14 +362,14 @@ static void ask(struct hints_reader *reader, const char *mta, const char *addres
 		answer->text[0] = '\0';
 }
 
-static void ask_guarded(struct hints_reader *reader, const char *mta,
+static void reader_ask_guarded(struct hints_reader *reader, const char *mta,
     const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
 	reader->now_ns = now_ns;
 	*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	hints_guard((void *)(uintptr_t)reader->live, reader->bytes);
-	ask(reader, mta, address, length, now_ns, answer);
+	reader_ask(reader, mta, address, length, now_ns, answer);
 	if (hints_guard_was_cut()) {
-		forget(reader);
+		hints_reader_forget(reader);
 		*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	}
 	hints_guard(NULL, 0);
@@ -567,11 +378,11 @@ static void ask_guarded(struct hints_reader *reader, const char *mta,
 void hints_reader_ask(struct hints_reader *reader, const char *mta,
     const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
 	reader->only_held = false;
-	ask_guarded(reader, mta, address, length, now_ns, answer);
+	reader_ask_guarded(reader, mta, address, length, now_ns, answer);
 }
 
 void hints_reader_ask_held(struct hints_reader *reader, const char *mta,
     const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
 	reader->only_held = true;
-	ask_guarded(reader, mta, address, length, now_ns, answer);
+	reader_ask_guarded(reader, mta, address, length, now_ns, answer);
 }

@@ -181,6 +181,34 @@ static unsigned write_sessions(const struct segment *segment, FILE *file,
 	return lines;
 }
 
+/* All lines before those of the sessions; returns how many. */
+static unsigned write_head(const struct segment *segment, FILE *file) {
+	uint64_t instance = atomic_load(&segment->header->cluster_instance);
+	unsigned lines = write_classes(segment, file);
+
+	if (instance != 0 && fprintf(file, "instance %" PRIu64 "\n", instance) > 0)
+		lines++;
+	lines += write_listeners(segment, file);
+	lines += write_carriers(segment, file);
+	return lines + write_mtas(segment, file);
+}
+
+uint64_t segment_sessions_head_mark(const struct segment *segment) {
+	char *text = NULL;
+	size_t length = 0;
+	FILE *file = open_memstream(&text, &length);
+	uint64_t mark;
+
+	/* no memory: as if it changed */
+	if (file == NULL)
+		return (uint64_t)clock_now_ns();
+	(void)write_head(segment, file);
+	mark = fclose(file) == 0 ? siphash13(&segment->header->key, text, length) :
+	    (uint64_t)clock_now_ns();
+	free(text);
+	return mark;
+}
+
 #define HEARD_FORMAT	"%020lld"
 #define HEARD_DIGITS	20
 
@@ -204,7 +232,6 @@ bool segment_sessions_heard(const struct segment *segment, int64_t now_ns) {
 int segment_save_sessions(const struct segment *segment, int64_t now_ns,
     struct diag *diag) {
 	char temporary[PATH_MAX + 16], path[PATH_MAX + 16];
-	uint64_t instance;
 	unsigned lines;
 	FILE *file;
 	int fd;
@@ -221,15 +248,9 @@ int segment_save_sessions(const struct segment *segment, int64_t now_ns,
 		close(fd);
 		return diag_set(diag, errno, "cannot write to %s", temporary);
 	}
-	instance = atomic_load(&segment->header->cluster_instance);
 	fprintf(file, HEAD_FORMAT HEARD_FORMAT " " HEARD_FORMAT "\n",
 	    segment->header->boot_id, (long long)now_ns, (long long)now_ns);
-	lines = write_classes(segment, file);
-	if (instance != 0 && fprintf(file, "instance %" PRIu64 "\n", instance) > 0)
-		lines++;
-	lines += write_listeners(segment, file);
-	lines += write_carriers(segment, file);
-	lines += write_mtas(segment, file);
+	lines = write_head(segment, file);
 	lines += write_sessions(segment, file, now_ns);
 	fprintf(file, "end %u\n", lines);
 	if (ferror(file)) {

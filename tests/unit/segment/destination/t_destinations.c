@@ -118,7 +118,8 @@ TEST_IN(site_begin, site_end, the_version_rises_with_what_a_list_would_not_show)
 	assert_int_equal(destinations_version(site.segment), version + (by)); \
 	version = destinations_version(site.segment); \
 } while (0)
-	RISES(1, note("a.example", "192.0.2.1", NULL));
+	/* it is made, and then its relay is known */
+	RISES(2, note("a.example", "192.0.2.1", NULL));
 	RISES(0, note("a.example", "192.0.2.1", NULL));
 	RISES(0, note("A.Example.", NULL, NULL));
 	RISES(1, note("a.example", "192.0.2.2", NULL));
