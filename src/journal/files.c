@@ -23,7 +23,7 @@ struct listing {
 	int error;
 };
 
-static void add(void *context, const char *name) {
+static void listing_add(void *context, const char *name) {
 	struct listing *listing = context;
 	struct journal_files *files = listing->files;
 	uint32_t number = journal_file_number(name);
@@ -51,7 +51,7 @@ static int by_number(const void *a, const void *b) {
 
 /* What a process before this one could not sync is still in memory: it was told, this one will
  * not be.  So what stands behind the synced place is read from the disk. */
-static void doubt(const struct journal_files *files, int handle, uint64_t offset) {
+static void file_doubt(const struct journal_files *files, int handle, uint64_t offset) {
 	if (files->lazy && files->loads && files->storage->calls->doubt != NULL)
 		files->storage->calls->doubt(files->storage->context, handle, offset);
 }
@@ -71,7 +71,7 @@ static int read_head(struct journal_files *files, struct journal_file *file) {
 	handle = storage->calls->open(storage->context, name, JOURNAL_READ);
 	if (handle < 0)
 		return handle == -EINVAL || handle == -ELOOP ? 0 : handle;
-	doubt(files, handle, file->number == files->sure.file ? files->sure.offset : 0);
+	file_doubt(files, handle, file->number == files->sure.file ? files->sure.offset : 0);
 	error = storage->calls->size(storage->context, handle, &size);
 	if (error == 0)
 		got = storage->calls->read(storage->context, handle, data, sizeof(data), 0);
@@ -117,7 +117,7 @@ static void expect_heads(const struct journal_files *files, uint32_t number) {
 	}
 }
 
-static bool tells(const struct journal_file *file) {
+static bool head_tells(const struct journal_file *file) {
 	return file->head_state == JOURNAL_HEAD_GOOD || file->head_state == JOURNAL_HEAD_LATER;
 }
 
@@ -131,11 +131,11 @@ static void link_file(struct journal_files *files, struct journal_file *file) {
 		file->end = files->before.end;
 		file->end_known = true;
 	}
-	if (tells(file) && file->synced > files->synced)
+	if (head_tells(file) && file->synced > files->synced)
 		files->synced = file->synced;
-	if (!tells(file) && file->size < JOURNAL_HEAD_SIZE && !file->end_known && file->error == 0)
+	if (!head_tells(file) && file->size < JOURNAL_HEAD_SIZE && !file->end_known && file->error == 0)
 		return;		/* it was begun, and no more */
-	files->before.known = tells(file);
+	files->before.known = head_tells(file);
 	files->before.number = file->head.previous;
 	files->before.end = file->head.previous_end;
 }
@@ -197,7 +197,7 @@ static void read_slot(const uint8_t *data, size_t size, struct journal_slot *slo
 /* Positions of another journal (a directory put together by hand) say nothing. */
 static bool is_of(const struct journal_files *files, const struct journal_positions *positions) {
 	for (uint32_t i = files->count; i-- > files->unread;)
-		if (tells(&files->files[i]))
+		if (head_tells(&files->files[i]))
 			return files->files[i].head.journal == positions->journal;
 	return true;
 }
@@ -214,7 +214,7 @@ static int load_slots(struct journal_files *files, struct journal_slot slots[JOU
 
 	memset(slots, 0, JOURNAL_SLOTS * sizeof(slots[0]));
 	if (handle >= 0)
-		doubt(files, handle, 0);
+		file_doubt(files, handle, 0);
 	for (int i = 0; i < JOURNAL_SLOTS; i++) {
 		ssize_t got = handle < 0 ? 0 : storage->calls->read(storage->context, handle, data,
 		    sizeof(data), (uint64_t)i * JOURNAL_SLOT);
@@ -282,7 +282,7 @@ int journal_files_load(struct journal_files *files, const struct journal_storage
 	files->before.known = false;
 	files->loads = true;
 	files->synced = 0;
-	error = storage->calls->list(storage->context, add, &listing);
+	error = storage->calls->list(storage->context, listing_add, &listing);
 	if (error == 0)
 		error = listing.error;
 	if (error == 0 && files->count > 0)

@@ -125,7 +125,7 @@ static int lock_patiently(struct journal_log *log) {
 	return error;
 }
 
-static void begin(struct journal_log *log) {
+static void file_begin(struct journal_log *log) {
 	int error = lock_patiently(log);
 	int listed;
 
@@ -168,7 +168,7 @@ int journal_log_open(struct journal_log **out, const struct journal_storage *sto
 	pthread_cond_init(&log->thread.changed, NULL);
 	log->check_at = now_ns + NS_PER_SECOND;
 	log->list_at = now_ns + 10 * NS_PER_SECOND;
-	begin(log);
+	file_begin(log);
 	if (log->unsynced && log->state == JOURNAL_GOOD)
 		log->sync_due = now_ns;
 	*out = log;

@@ -16,7 +16,7 @@
 #define EXPECTED	4096	/* bytes: most envelopes */
 #define ROOM_MOST	(UINT32_C(1) << 22)	/* 16 B each; what does not fit is dropped */
 
-static bool grow(struct log_marks *marks) {
+static bool marks_grow(struct log_marks *marks) {
 	uint32_t room = marks->room == 0 ? 256 : 2 * marks->room;
 	struct log_mark *more;
 
@@ -39,7 +39,7 @@ bool journal_log_mark(struct journal_log *log, struct journal_place place,
 	struct log_marks *marks = &log->marks;
 
 	if (log->state != JOURNAL_GOOD || !journal_log_holds(log, place) ||
-	    allowed_by > log->last || (marks->count == marks->room && !grow(marks)))
+	    allowed_by > log->last || (marks->count == marks->room && !marks_grow(marks)))
 		return false;
 	marks->marks[(marks->first + marks->count++) & (marks->room - 1)] =
 	    (struct log_mark){ place, allowed_by };
@@ -67,7 +67,7 @@ static bool is_allowed(const struct journal_log *log, const struct log_mark *mar
 	return mark->place.file != log->current || mark->place.offset < log->offset;
 }
 
-static bool apply(struct journal_log *log, struct journal_place place) {
+static bool mark_apply(struct journal_log *log, struct journal_place place) {
 	static const uint8_t garbage = JOURNAL_GARBAGE;
 	uint32_t i = journal_log_index(log, place.file);
 	int handle, error;
@@ -103,7 +103,7 @@ bool journal_marks_apply(struct journal_log *log) {
 		marks->count--;
 		marks->done++;
 		marks->left--;
-		if (!apply(log, mark.place))
+		if (!mark_apply(log, mark.place))
 			return false;
 	}
 	return true;

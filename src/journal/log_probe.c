@@ -20,7 +20,7 @@
 #define CHECK_EVERY	NS_PER_SECOND
 #define LIST_EVERY	(10 * NS_PER_SECOND)
 
-static void again(struct journal_log *log, int error, const char *what, int64_t now_ns) {
+static void try_again(struct journal_log *log, int error, const char *what, int64_t now_ns) {
 	if (error != 0) {
 		log->error = error;
 		log->what = what;
@@ -89,7 +89,7 @@ static void begin_probe(struct journal_log *log, int64_t now_ns) {
 	i = log->files.count - 1;
 
 	if (error != 0) {
-		again(log, -error, "create", now_ns);
+		try_again(log, -error, "create", now_ns);
 		return;
 	}
 	log->probe = log->files.files[i].number;
@@ -104,7 +104,7 @@ static void begin_probe(struct journal_log *log, int64_t now_ns) {
 	if (error != 0) {
 		log->job.count = 0;
 		give_up(log);
-		again(log, -error, "write", now_ns);
+		try_again(log, -error, "write", now_ns);
 		return;
 	}
 	log->job.directory = true;
@@ -117,13 +117,13 @@ void journal_probe_turn(struct journal_log *log, int64_t now_ns) {
 	if (log->retry_at == 0) {
 		if (log->good_since != 0 && now_ns - log->good_since > GOOD_FOR)
 			log->backoff = 0;
-		again(log, 0, NULL, now_ns);
+		try_again(log, 0, NULL, now_ns);
 	}
 	if (now_ns < log->retry_at)
 		return;
 	error = log->storage.calls->lock(log->storage.context);
 	if (error != 0) {
-		again(log, -error, "lock", now_ns);
+		try_again(log, -error, "lock", now_ns);
 		return;
 	}
 	if (log->reads_again) {
@@ -137,7 +137,7 @@ void journal_probe_turn(struct journal_log *log, int64_t now_ns) {
 		error = log->is_read ? journal_log_drop_missing(log) :
 		    journal_log_read_directory(log);
 	if (error < 0) {
-		again(log, -error, "list", now_ns);
+		try_again(log, -error, "list", now_ns);
 		return;
 	}
 	begin_probe(log, now_ns);
@@ -149,7 +149,7 @@ void journal_probe_ended(struct journal_log *log, const struct log_job *job, int
 	if (job->error != 0 || file == NULL) {
 		give_up(log);
 		log->reads_again = log->unsynced;
-		again(log, -job->error, "sync", now_ns);
+		try_again(log, -job->error, "sync", now_ns);
 		return;
 	}
 	leave_unsynced(log);

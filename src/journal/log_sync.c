@@ -44,7 +44,7 @@ static void do_job(struct journal_log *log) {
 		job->error = storage->calls->sync_directory(storage->context);
 }
 
-static void *work(void *context) {
+static void *thread_work(void *context) {
 	struct journal_log *log = context;
 	struct log_thread *thread = &log->thread;
 	uint64_t one = 1;
@@ -79,7 +79,7 @@ static bool begin_thread(struct journal_log *log) {
 	sigfillset(&all);
 	sigdelset(&all, SIGSYS);	/* tells what its sandbox stopped */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	thread->runs = pthread_create(&thread->thread, NULL, work, log) == 0;
+	thread->runs = pthread_create(&thread->thread, NULL, thread_work, log) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return thread->runs;
 }

@@ -38,7 +38,7 @@ static int open_directory(struct posix *posix) {
 	return posix->directory < 0 ? -errno : 0;
 }
 
-static int list(void *context, void (*each)(void *each_context, const char *name),
+static int list_directory(void *context, void (*each)(void *each_context, const char *name),
     void *each_context) {
 	struct posix *posix = context;
 	int error = open_directory(posix);
@@ -153,7 +153,7 @@ static int check_directory(const struct posix *posix) {
 	return is_same(&open_one, &named) ? 0 : -ENOENT;
 }
 
-static int check(void *context, int file, const char *name) {
+static int check_file(void *context, int file, const char *name) {
 	struct posix *posix = context;
 	struct stat open_one, named;
 	int error = check_directory(posix);
@@ -173,7 +173,7 @@ static void let_go(int *fd) {
 	*fd = -1;
 }
 
-static int lock(void *context) {
+static int lock_directory(void *context) {
 	struct posix *posix = context;
 	int error;
 
@@ -187,7 +187,7 @@ static int lock(void *context) {
 	if (error != 0)
 		return error;
 	if (posix->lock >= 0 && !posix->locked_to_read &&
-	    check(posix, posix->lock, JOURNAL_LOCK_NAME) == 0)
+	    check_file(posix, posix->lock, JOURNAL_LOCK_NAME) == 0)
 		return 0;
 	let_go(&posix->lock);
 	posix->lock = openat(posix->directory, JOURNAL_LOCK_NAME,
@@ -209,20 +209,20 @@ static int lock(void *context) {
 	return 0;
 }
 
-static void expect(void *context, int file, uint64_t offset, size_t length) {
+static void expect_bytes(void *context, int file, uint64_t offset, size_t length) {
 	(void)context;
 	(void)posix_fadvise(file, (off_t)offset, (off_t)length, POSIX_FADV_WILLNEED);
 }
 
 /* Pages that are dirty yet stay; one that could not be written is no longer dirty.  A page of
  * which a part is meant would stay, too. */
-static void doubt(void *context, int file, uint64_t offset) {
+static void doubt_bytes(void *context, int file, uint64_t offset) {
 	(void)context;
 	(void)posix_fadvise(file, (off_t)(offset - offset % PAGE_MOST), 0, POSIX_FADV_DONTNEED);
 }
 
 static const struct journal_storage_calls posix_calls = {
-	.list = list,
+	.list = list_directory,
 	.open = open_file,
 	.close = close_file,
 	.read = read_file,
@@ -231,10 +231,10 @@ static const struct journal_storage_calls posix_calls = {
 	.sync_directory = sync_directory,
 	.unlink = unlink_file,
 	.size = size_of,
-	.check = check,
-	.lock = lock,
-	.doubt = doubt,
-	.expect = expect,
+	.check = check_file,
+	.lock = lock_directory,
+	.doubt = doubt_bytes,
+	.expect = expect_bytes,
 };
 
 struct journal_storage *journal_storage_posix(const char *path, bool read_only,

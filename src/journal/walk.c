@@ -47,7 +47,7 @@ void journal_walk_enter(struct walker *walker, uint32_t number, uint32_t offset)
 
 /* How many bytes of the file from `offset` on are in the buffer, `need` of them if it has
  * so many below `limit`; or -errno. */
-static int64_t fill(struct walker *walker, uint32_t offset, uint32_t need, uint32_t limit) {
+static int64_t walk_fill(struct walker *walker, uint32_t offset, uint32_t need, uint32_t limit) {
 	const struct journal_storage *storage = walker->files->storage;
 	char name[JOURNAL_NAME_MAX + 1];
 	uint32_t there = limit > offset ? limit - offset : 0;
@@ -99,14 +99,14 @@ uint32_t journal_walk_limit(const struct journal_file *file) {
 static int read_frame(struct walker *walker, const struct journal_file *file, uint32_t offset,
     enum journal_frame_state *state) {
 	uint32_t limit = journal_walk_limit(file);
-	int64_t have = fill(walker, offset, JOURNAL_HEADER, limit);
+	int64_t have = walk_fill(walker, offset, JOURNAL_HEADER, limit);
 	const uint8_t *data;
 
 	if (have >= JOURNAL_HEADER) {
 		uint32_t length = get_u32(bytes_at(walker, offset) + 4);
 
 		if (length <= JOURNAL_PAYLOAD_MAX)
-			have = fill(walker, offset, JOURNAL_HEADER + length, limit);
+			have = walk_fill(walker, offset, JOURNAL_HEADER + length, limit);
 	}
 	if (have < 0)
 		return (int)have;
@@ -118,13 +118,13 @@ static int read_frame(struct walker *walker, const struct journal_file *file, ui
 
 /* Can a record of that sequence stand at `at`, where `expected` was to come at `bad`?  A
  * file may begin with any sequence. */
-static bool fits(const struct walker *walker, uint64_t sequence, uint32_t bad, uint32_t at) {
+static bool walk_fits(const struct walker *walker, uint64_t sequence, uint32_t bad, uint32_t at) {
 	return walker->expected == 0 || bad == 0 || (sequence >= walker->expected &&
 	    sequence - walker->expected <= (at - bad) / JOURNAL_HEADER + 1);
 }
 
 /* The next frame behind a bad spot, or the limit; -1 with walker->error: a fault. */
-static int64_t search(struct walker *walker, const struct journal_file *file, uint32_t bad) {
+static int64_t walk_search(struct walker *walker, const struct journal_file *file, uint32_t bad) {
 	uint32_t limit = journal_walk_limit(file);
 
 	/* without a head there is no salt to believe anything by */
@@ -132,7 +132,7 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 		return limit;
 	for (uint32_t at = bad + 1; at + JOURNAL_HEADER <= limit; at++) {
 		enum journal_frame_state state = JOURNAL_FRAME_NONE;
-		int64_t have = fill(walker, at, JOURNAL_HEADER, limit);
+		int64_t have = walk_fill(walker, at, JOURNAL_HEADER, limit);
 		const uint8_t *data = bytes_at(walker, at);
 		const uint8_t *magic;
 		uint32_t length;
@@ -149,7 +149,7 @@ static int64_t search(struct walker *walker, const struct journal_file *file, ui
 		length = get_u32(data + 4);
 		if (data[3] == 0 || length > JOURNAL_PAYLOAD_MAX ||
 		    length > limit - at - JOURNAL_HEADER ||
-		    !fits(walker, get_u64(data + 8), bad, at))
+		    !walk_fits(walker, get_u64(data + 8), bad, at))
 			continue;
 		if (walker->budget < JOURNAL_HEADER + length)
 			return limit;
@@ -198,7 +198,7 @@ enum walk_step journal_walk_step(struct walker *walker, const struct journal_fil
 		walker->offset += JOURNAL_HEADER + walker->frame.length;
 		return WALK_FRAME;
 	}
-	next = search(walker, file, walker->offset);
+	next = walk_search(walker, file, walker->offset);
 	if (next < 0)
 		return WALK_FAULT;
 	walker->bad_length = (uint32_t)next - walker->offset;

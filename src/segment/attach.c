@@ -131,7 +131,7 @@ void *segment_map(int fd, size_t bytes, int access) {
 	return at;
 }
 
-static int attach(struct segment **result, int fd, int access, const char *path,
+static int file_attach(struct segment **result, int fd, int access, const char *path,
     struct diag *diag) {
 	struct segment *segment = calloc(1, sizeof(*segment));
 	const char *why = "no memory";
@@ -167,12 +167,12 @@ static int attach(struct segment **result, int fd, int access, const char *path,
 }
 
 int segment_attach(struct segment **segment, int fd, const char *path, struct diag *diag) {
-	return attach(segment, fd, PROT_READ | PROT_WRITE, path, diag);
+	return file_attach(segment, fd, PROT_READ | PROT_WRITE, path, diag);
 }
 
 int segment_attach_to_look(struct segment **segment, int fd, const char *path,
     struct onlooker *onlooker, struct diag *diag) {
-	if (attach(segment, fd, PROT_READ, path, diag) != 0)
+	if (file_attach(segment, fd, PROT_READ, path, diag) != 0)
 		return -1;
 	(*segment)->onlooker = onlooker;
 	(*segment)->counters = onlooker->counters;

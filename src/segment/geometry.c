@@ -80,7 +80,7 @@ struct share {
 	uint32_t root;		/* of it: one standard deviation */
 };
 
-static bool deal(uint64_t wanted, struct share *share) {
+static bool deal_slots(uint64_t wanted, struct share *share) {
 	if (wanted == 0 ||
 	    wanted > (uint64_t)SEGMENT_SHARDS_MAX * SLOTS_PER_SHARD_MAX)
 		return false;
@@ -98,7 +98,7 @@ static uint32_t lines_for(uint64_t slots) {
 }
 
 /* The next part, of so many bytes; *end moves behind it. */
-static uint64_t place(uint64_t *end, uint64_t bytes) {
+static uint64_t place_bytes(uint64_t *end, uint64_t bytes) {
 	uint64_t begin = round_up(*end, PAGE_BYTES);
 
 	*end = begin + bytes;
@@ -108,14 +108,14 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 static void place_sessions(struct segment_header *header, uint64_t *end) {
 	uint64_t shards = header->shard_count;
 
-	header->shards_offset = place(end, 2 * shards * sizeof(struct shard));
-	header->lines_offset = place(end, shards * header->lines_per_shard *
+	header->shards_offset = place_bytes(end, 2 * shards * sizeof(struct shard));
+	header->lines_offset = place_bytes(end, shards * header->lines_per_shard *
 	    sizeof(struct index_line));
-	header->slots_offset = place(end, shards * header->slots_per_shard *
+	header->slots_offset = place_bytes(end, shards * header->slots_per_shard *
 	    sizeof(struct session_slot));
-	header->client_lines_offset = place(end, shards * header->client_lines_per_shard *
+	header->client_lines_offset = place_bytes(end, shards * header->client_lines_per_shard *
 	    sizeof(struct index_line));
-	header->clients_offset = place(end, shards * header->clients_per_shard *
+	header->clients_offset = place_bytes(end, shards * header->clients_per_shard *
 	    sizeof(struct client_slot));
 }
 
@@ -135,19 +135,19 @@ static bool place_learned(struct table_place *to, uint64_t wanted, uint64_t slot
     uint64_t *end) {
 	struct share share;
 
-	if (!deal(wanted, &share) || share.each > SLOTS_PER_SHARD_MAX)
+	if (!deal_slots(wanted, &share) || share.each > SLOTS_PER_SHARD_MAX)
 		return false;
 	to->shards = share.shards;
 	deal_buckets(to, share.each);
-	to->shards_offset = place(end, to->shards * sizeof(struct shard));
-	to->tags_offset = place(end, (uint64_t)to->shards * to->buckets_per_shard *
+	to->shards_offset = place_bytes(end, to->shards * sizeof(struct shard));
+	to->tags_offset = place_bytes(end, (uint64_t)to->shards * to->buckets_per_shard *
 	    sizeof(struct tag_line));
-	to->slots_offset = place(end, (uint64_t)to->shards * to->per_shard * slot_bytes);
+	to->slots_offset = place_bytes(end, (uint64_t)to->shards * to->per_shard * slot_bytes);
 	return true;
 }
 
 static uint64_t place_set(const struct table_place *of, uint64_t *end) {
-	return place(end, (uint64_t)of->shards * learned_set_words(of) * 8);
+	return place_bytes(end, (uint64_t)of->shards * learned_set_words(of) * 8);
 }
 
 static uint64_t within(uint64_t value, uint64_t least, uint64_t most) {
@@ -170,7 +170,7 @@ static bool place_accounts(struct segment_header *header, uint64_t *end) {
 
 	if (count == 0)
 		return true;
-	header->pools_offset = place(end, ACCOUNT_POOLS * sizeof(struct account_pool));
+	header->pools_offset = place_bytes(end, ACCOUNT_POOLS * sizeof(struct account_pool));
 	if (!place_learned(&header->accounts, count, sizeof(struct account), end) ||
 	    !place_learned(&header->account_mails, within(count / ACCOUNTS_PER_MAIL,
 		MAILS_LEAST, MAILS_MOST), sizeof(struct account_mail), end) ||
@@ -189,26 +189,26 @@ static void place_states(struct segment_header *header, uint64_t *end) {
 	uint64_t shards = destinations->shards;
 	uint32_t each = destinations->per_shard;
 
-	header->states_offset = place(end, shards * sizeof(struct state_shard));
+	header->states_offset = place_bytes(end, shards * sizeof(struct state_shard));
 	header->changed_offset = place_set(destinations, end);
 	header->timed_offset = place_set(destinations, end);
 	header->unkept_offset = place_set(destinations, end);
 	header->unshared_offset = place_set(destinations, end);
 	header->reasons_per_shard = (uint32_t)within(
 	    each / DESTINATIONS_PER_REASON, REASONS_LEAST, each);
-	header->reasons_offset = place(end, shards * header->reasons_per_shard *
+	header->reasons_offset = place_bytes(end, shards * header->reasons_per_shard *
 	    sizeof(struct reason_text));
 	header->flight_count = (uint32_t)within(
 	    header->session_count / SESSIONS_PER_FLIGHT, FLIGHTS_LEAST,
 	    FLIGHTS_MOST);
-	header->flights_offset = place(end, header->flight_count * sizeof(struct flight));
+	header->flights_offset = place_bytes(end, header->flight_count * sizeof(struct flight));
 	header->attempt_lines = header->flight_count;
-	header->attempts_offset = place(end, (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
+	header->attempts_offset = place_bytes(end, (uint64_t)header->attempt_lines * ATTEMPT_PLACES *
 	    sizeof(struct attempt));
-	header->grants_offset = place(end, sizeof(struct grant_table));
-	header->told_offset = place(end, sizeof(struct told_table));
+	header->grants_offset = place_bytes(end, sizeof(struct grant_table));
+	header->told_offset = place_bytes(end, sizeof(struct told_table));
 	header->shared_buckets = buckets_for(header->destination_count);
-	header->shared_offset = place(end, shared_bytes(header->shared_buckets));
+	header->shared_offset = place_bytes(end, shared_bytes(header->shared_buckets));
 }
 
 /* Enough of them for some seconds of a flood, where there is room for one. */
@@ -228,7 +228,7 @@ static void place_decisions(struct segment_header *header, uint64_t *end) {
 	header->decided_slots[DECIDED_OF_DESTINATIONS] =
 	    decisions_for(header->destination_count);
 	for (unsigned i = 0; i < DECIDED_RINGS; i++)
-		header->decided_offset[i] = place(end, header->decided_slots[i] *
+		header->decided_offset[i] = place_bytes(end, header->decided_slots[i] *
 		    sizeof(struct decided_slot));
 }
 
@@ -238,7 +238,7 @@ static bool deal_sessions(struct segment_header *header) {
 	struct share share;
 	uint64_t slots, clients;
 
-	if (!deal(header->session_count, &share))
+	if (!deal_slots(header->session_count, &share))
 		return false;
 	slots = share.each + 5 * (uint64_t)share.root + 1;
 	clients = share.each + 2 * (uint64_t)share.root + 1;
@@ -266,8 +266,8 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	header->account_count = account_count;
 	if (record_count == 0 || record_count > SEGMENT_RECORDS_MAX || !deal_sessions(header))
 		return false;
-	header->records_offset = place(&end, (uint64_t)record_count * sizeof(struct class_record));
-	header->lane_uses_offset = place(&end, SEGMENT_LANE_USES * sizeof(struct lane_use_slot));
+	header->records_offset = place_bytes(&end, (uint64_t)record_count * sizeof(struct class_record));
+	header->lane_uses_offset = place_bytes(&end, SEGMENT_LANE_USES * sizeof(struct lane_use_slot));
 	place_sessions(header, &end);
 	if (!place_learned(&header->destinations, destination_count, sizeof(struct destination),
 		&end) ||

@@ -188,7 +188,7 @@ static void scrub_learned(struct segment *segment, int64_t now_ns) {
 #endif
 }
 
-static uint64_t adopt(struct segment *segment) {
+static uint64_t segment_adopt(struct segment *segment) {
 	scrub_records(segment);
 	scrub_roles(segment);
 	scrub_listeners(segment);
@@ -215,7 +215,7 @@ static struct segment *open_for_rebuilding(const char *path, void *mapping) {
 	snprintf(old->path, sizeof(old->path), "%s", path);
 	segment_bind(old, mapping);
 	heard_ns = atomic_load(&old->header->heartbeat_ns);
-	adopt(old);
+	segment_adopt(old);
 	(void)segment_save_sessions(old,
 	    heard_ns > 0 && heard_ns < now_ns ? heard_ns : now_ns, &ignored);
 	return old;
@@ -223,6 +223,8 @@ static struct segment *open_for_rebuilding(const char *path, void *mapping) {
 
 /* What no text tells. */
 static void carry_learned(const struct segment *from, struct segment *to) {
+	struct feed_position positions[SEGMENT_LOG_FILES];
+	unsigned count = feed_positions_all(from, positions);
 	uint64_t given = 0;
 
 	for (unsigned i = 0; i < LEARNED_KINDS; i++)
@@ -241,11 +243,12 @@ static void carry_learned(const struct segment *from, struct segment *to) {
 	for (unsigned i = 0; i < SEGMENT_MTAS; i++)
 		memcpy(to->header->mtas[i].name, from->header->mtas[i].name,
 		    sizeof(to->header->mtas[i].name));
-	feed_positions_carry(from, to);
+	for (unsigned i = 0; i < count; i++)
+		(void)feed_position_add(to, &positions[i]);
 }
 
 /* An errno, or 0.  Root gives the file away; its owner, who is in the group, names that. */
-static int give(int fd, uid_t uid, gid_t gid) {
+static int file_give(int fd, uid_t uid, gid_t gid) {
 	bool root = geteuid() == 0;
 	struct stat status;
 
@@ -309,7 +312,7 @@ static const char *try_adopt(const char *path, uid_t uid, gid_t gid, bool damage
 	    posix_fallocate(fd, 0, status.st_size) != 0)
 		why = "the file system has no room for all of it";
 	/* its readers may have been another group */
-	if (why == NULL && give(fd, uid, gid) != 0)
+	if (why == NULL && file_give(fd, uid, gid) != 0)
 		why = "its group cannot be set";
 	close(fd);
 	if (why == other_sizes)
@@ -338,7 +341,7 @@ static int new_file(const char *path, uint64_t bytes, uid_t uid, gid_t gid,
 		return diag_set(diag, errno, "cannot create %s", path);
 	error = posix_fallocate(fd, 0, (off_t)bytes);
 	if (error == 0)
-		error = give(fd, uid, gid);
+		error = file_give(fd, uid, gid);
 	if (error == 0 && fchmod(fd, STATE_MODE) != 0)
 		error = errno;
 	if (error == 0) {
@@ -393,7 +396,7 @@ static void init_locks(struct segment *segment) {
 }
 
 /* A new file beside the old one, filled, then renamed over it. */
-static int make(struct segment *segment, const struct segment *old,
+static int file_make(struct segment *segment, const struct segment *old,
     const struct generation *generation, uid_t uid, gid_t gid,
     struct segment_report *report, struct diag *diag) {
 	int64_t now_ns = clock_now_ns(), restored;
@@ -461,11 +464,11 @@ int segment_prepare(struct segment **result, const struct generation *generation
 		report->reason = "";
 		report->origin = SEGMENT_ADOPTED;
 		segment_bind(segment, mapping);
-		report->sessions = adopt(segment);
+		report->sessions = segment_adopt(segment);
 	} else {
 		report->origin = report->reason[0] == '\0' ? SEGMENT_MADE
 							   : SEGMENT_REBUILT;
-		made = make(segment, old, generation, uid, gid, report, diag);
+		made = file_make(segment, old, generation, uid, gid, report, diag);
 		/* who came while nobody served the state before this one is adopted */
 		if (made == 0 && report->origin == SEGMENT_REBUILT)
 			segment_roles_missed(segment);

@@ -240,7 +240,7 @@ static int resolve_records(struct segment *segment, struct generation *generatio
 	return result;
 }
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t length) {
+static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t length) {
 	const unsigned char *at = bytes;
 
 	while (length-- > 0)
@@ -259,12 +259,12 @@ static uint64_t identity_of(const struct generation *generation) {
 	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		const char *text = generation_text(generation, texts[i]);
 
-		hash = mix(hash, text, strlen(text) + 1);
+		hash = mix_bytes(hash, text, strlen(text) + 1);
 	}
-	hash = mix(hash, &cluster->nodes, sizeof(cluster->nodes));
+	hash = mix_bytes(hash, &cluster->nodes, sizeof(cluster->nodes));
 	/* with a shorter one others would reckon with an end before that of what is leased */
-	hash = mix(hash, &cluster->lease_ns, sizeof(cluster->lease_ns));
-	return mix(hash, &cluster->fraction, sizeof(cluster->fraction)) | 1;
+	hash = mix_bytes(hash, &cluster->lease_ns, sizeof(cluster->lease_ns));
+	return mix_bytes(hash, &cluster->fraction, sizeof(cluster->fraction)) | 1;
 }
 
 /* A share stands while the class is shared by this node of this cluster.  Where its lock is

@@ -51,7 +51,7 @@ static int check_sizes(const struct segment_header *header, uint64_t file_bytes,
 }
 
 /* Whose it is, by name where it has one. */
-static int refused(const char *path, struct diag *diag) {
+static int file_refused(const char *path, struct diag *diag) {
 	int error = errno;
 	struct stat status;
 	const struct group *group;
@@ -75,7 +75,7 @@ static int open_file(const char *path, struct diag *diag) {
 	if (errno == ENOENT || errno == ENOTDIR)
 		return diag_set(diag, errno, "%s: no state file (is posternd running?)", path);
 	if (errno == EACCES || errno == EPERM)
-		return refused(path, diag);
+		return file_refused(path, diag);
 	if (errno == ELOOP || errno == EINVAL)
 		return diag_set(diag, 0, "%s: not a regular file", path);
 	return diag_set(diag, errno, "%s", path);
@@ -146,7 +146,7 @@ static bool was_stopped(const struct segment_header *live) {
 	return known > 0;
 }
 
-static enum reader_health health(const struct segment *segment, int64_t now_ns,
+static enum reader_health reader_health_of(const struct segment *segment, int64_t now_ns,
     int64_t heartbeat_ns) {
 	struct stat st;
 
@@ -235,7 +235,7 @@ void reader_status(const struct segment *segment, struct reader_status *out) {
 		out->counters[i] = RELAXED(live->counters[i]);
 	count_use(segment, out);
 	read_journals(segment, out);
-	out->health = health(segment, out->now_ns, out->heartbeat_ns);
+	out->health = reader_health_of(segment, out->now_ns, out->heartbeat_ns);
 }
 
 bool reader_role(const struct segment *segment, uint32_t index, struct reader_role *out) {

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "segment/file/internal.h"
 
-static uint64_t mix(uint64_t mark, uint64_t word) {
+static uint64_t mark_mix(uint64_t mark, uint64_t word) {
 	mark = (mark ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 	return mark ^ mark >> 29;
 }
@@ -27,7 +27,7 @@ static uint64_t mark_table(const struct segment *segment, const struct table_pla
 	    place->shards_offset);
 
 	for (uint32_t i = 0; i < place->shards; i++)
-		mark = mix(mark, atomic_load(&shards[i].given));
+		mark = mark_mix(mark, atomic_load(&shards[i].given));
 	return mark;
 }
 
@@ -45,7 +45,7 @@ static bool is_there(const struct segment_saved *saved, const char *path) {
 	    status.st_dev == saved->device && status.st_ino == saved->inode;
 }
 
-static void remember(struct segment_saved *saved, const char *path, uint64_t mark) {
+static void saved_remember(struct segment_saved *saved, const char *path, uint64_t mark) {
 	struct stat status;
 
 	*saved = (struct segment_saved){ .mark = mark };
@@ -62,7 +62,7 @@ int segment_renew_sessions(const struct segment *segment, struct segment_saved *
 	char path[PATH_MAX + 32];
 
 	for (uint32_t i = 0; i < segment->header->shard_count; i++)
-		mark = mix(mark, atomic_load(&segment->session_shards[i].seq));
+		mark = mark_mix(mark, atomic_load(&segment->session_shards[i].seq));
 	snprintf(path, sizeof(path), "%s.sessions", segment->path);
 	if (saved->mark == mark && is_there(saved, path) &&
 	    segment_sessions_heard(segment, now_ns))
@@ -70,6 +70,6 @@ int segment_renew_sessions(const struct segment *segment, struct segment_saved *
 	saved->written = false;
 	if (segment_save_sessions(segment, now_ns, diag) != 0)
 		return -1;
-	remember(saved, path, mark);
+	saved_remember(saved, path, mark);
 	return 0;
 }

@@ -78,7 +78,7 @@ unsigned messages_interval_of(const struct messages *m, int64_t due_ns, int64_t 
 
 /* --- life --------------------------------------------------------------------------------- */
 
-static void changed(void *context, enum journal_state state, int error, const char *what) {
+static void log_changed(void *context, enum journal_state state, int error, const char *what) {
 	struct messages *m = context;
 
 	if (m->calls.changed != NULL)
@@ -127,7 +127,7 @@ int messages_open(struct messages **messages, const struct journal_storage *stor
 	m->epoch = 1;
 	messages_forget_all(m);
 	options.kind = JOURNAL_QUEUE;
-	options.calls = (struct journal_log_calls){ changed, messages_renew, m };
+	options.calls = (struct journal_log_calls){ log_changed, messages_renew, m };
 	if (journal_log_open(&m->log, storage, &options, now_ns, diag) != 0) {
 		free(m);
 		return -1;
@@ -160,7 +160,7 @@ void messages_close(struct messages **messages) {
 	*messages = NULL;
 }
 
-static void forget(struct messages *m) {
+static void messages_forget(struct messages *m) {
 	messages_looks_forget(m);
 	messages_forget_all(m);
 	/* nor what they have in memory of files, which may be others when they are read again */
@@ -173,7 +173,7 @@ static void forget(struct messages *m) {
 
 bool messages_enter(struct messages *m) {
 	if (m->renew) {
-		forget(m);
+		messages_forget(m);
 		m->renew = m->failed = m->no_memory = false;
 		m->tell_renewed = true;
 		m->totals.renewals++;
@@ -182,7 +182,7 @@ bool messages_enter(struct messages *m) {
 		messages_runners_begin(m);
 	}
 	if (journal_log_state(m->log) == JOURNAL_FAILED && !m->failed) {
-		forget(m);
+		messages_forget(m);
 		m->failed = true;
 	}
 	return !m->failed;

@@ -95,7 +95,7 @@ bool messages_is_envelope(struct messages *m, const struct journal_found *found,
 	return false;
 }
 
-static const char *copy(char *out, struct journal_text text) {
+static const char *text_copy_out(char *out, struct journal_text text) {
 	memcpy(out, text.text, text.length);
 	out[text.length] = '\0';
 	return out;
@@ -112,9 +112,9 @@ void messages_read_envelope(struct messages *m, const struct journal_envelope *e
 	struct journal_list list = e->groups;
 	struct journal_group group;
 
-	*out = (struct messages_envelope){ .mta = copy(parts->mta, e->mta),
-		.directory = copy(parts->directory, e->directory), .id = copy(parts->id, e->id),
-		.stamp = e->stamp, .sender = copy(parts->sender, e->sender),
+	*out = (struct messages_envelope){ .mta = text_copy_out(parts->mta, e->mta),
+		.directory = text_copy_out(parts->directory, e->directory), .id = text_copy_out(parts->id, e->id),
+		.stamp = e->stamp, .sender = text_copy_out(parts->sender, e->sender),
 		.arrival_ns = e->arrival_ns, .tried_ns = e->tried_ns,
 		.due_ns = messages_due(m, e->due_ns, e->written_ns),
 		.tries = e->tries, .recipients = e->recipients, .rest = e->rest,

@@ -22,7 +22,7 @@ static struct shard *shard_of(struct messages *m, uint64_t key) {
 	return &m->shards[key >> 56];
 }
 
-static uint32_t home(const struct shard *shard, uint64_t key) {
+static uint32_t home_of(const struct shard *shard, uint64_t key) {
 	return (uint32_t)((key & UINT32_MAX) * shard->size >> 32);
 }
 
@@ -31,7 +31,7 @@ struct entry *messages_index_find(struct messages *m, uint64_t key) {
 
 	if (shard->count == 0)
 		return NULL;
-	for (uint32_t i = home(shard, key);; i = i + 1 == shard->size ? 0 : i + 1) {
+	for (uint32_t i = home_of(shard, key);; i = i + 1 == shard->size ? 0 : i + 1) {
 		if (shard->entries[i].key == key)
 			return &shard->entries[i];
 		if (shard->entries[i].key == 0)
@@ -40,7 +40,7 @@ struct entry *messages_index_find(struct messages *m, uint64_t key) {
 }
 
 static struct entry *place_in(struct shard *shard, uint64_t key) {
-	uint32_t i = home(shard, key);
+	uint32_t i = home_of(shard, key);
 
 	while (shard->entries[i].key != 0)
 		i = i + 1 == shard->size ? 0 : i + 1;
@@ -48,7 +48,7 @@ static struct entry *place_in(struct shard *shard, uint64_t key) {
 	return &shard->entries[i];
 }
 
-static bool resize(struct messages *m, struct shard *shard, uint32_t size) {
+static bool shard_resize(struct messages *m, struct shard *shard, uint32_t size) {
 	struct shard new = { .size = size };
 
 	new.entries = calloc(size, sizeof(*new.entries));
@@ -72,7 +72,7 @@ struct entry *messages_index_make(struct messages *m, uint64_t key) {
 		return entry;
 	/* six in seven at most are taken; one stays free at least */
 	if ((uint64_t)(shard->count + 1) * 7 > (uint64_t)shard->size * 6 &&
-	    !resize(m, shard, shard->size + shard->size / 8 + SIZE_LEAST) &&
+	    !shard_resize(m, shard, shard->size + shard->size / 8 + SIZE_LEAST) &&
 	    shard->count + 1 >= shard->size)
 		return NULL;
 	entry = place_in(shard, key);
@@ -93,7 +93,7 @@ void messages_index_remove(struct messages *m, struct entry *entry) {
 		i = i + 1 == shard->size ? 0 : i + 1;
 		if (shard->entries[i].key == 0)
 			break;
-		wanted = home(shard, shard->entries[i].key);
+		wanted = home_of(shard, shard->entries[i].key);
 		gap = i >= hole ? i - hole : i + shard->size - hole;
 		away = i >= wanted ? i - wanted : i + shard->size - wanted;
 		if (away >= gap) {
@@ -104,7 +104,7 @@ void messages_index_remove(struct messages *m, struct entry *entry) {
 	shard->entries[hole] = (struct entry){ .key = 0 };
 	shard->count--;
 	if (shard->size > 4 * SIZE_LEAST && shard->count < shard->size / 4)
-		(void)resize(m, shard, shard->size / 2);
+		(void)shard_resize(m, shard, shard->size / 2);
 }
 
 void messages_index_sweep(struct messages *m, uint32_t number) {

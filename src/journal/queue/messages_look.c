@@ -193,7 +193,7 @@ void messages_seen_end(struct messages *m,
 }
 
 /* Its envelope may not be readable: then nobody can say which message it was. */
-static void tell(struct messages *m, const struct entry *entry) {
+static void tell_unseen(struct messages *m, const struct entry *entry) {
 	struct messages_envelope envelope;
 
 	if (messages_read_at(m, messages_place(m, entry), entry->key, &envelope) ==
@@ -225,7 +225,7 @@ bool messages_unseen_step(struct messages *m) {
 		    (entry->state != ENTRY_WAITS && entry->state != ENTRY_HELD))
 			continue;
 		told++;
-		tell(m, entry);
+		tell_unseen(m, entry);
 	}
 	return true;
 }

@@ -48,7 +48,7 @@ void messages_recover_begin(struct messages *m, struct journal_place own) {
 
 /* Whatever is asked to be marked is allowed by what was read; that may not have been synced
  * yet, but is before anything of ours is. */
-static uint64_t allowed(const struct messages *m) {
+static uint64_t allowed_by(const struct messages *m) {
 	return journal_log_last(m->log);
 }
 
@@ -57,7 +57,7 @@ static bool is_newer(const struct messages *m, const struct entry *entry) {
 	    !messages_before(messages_place(m, entry), m->own);
 }
 
-static struct entry *make(struct messages *m, uint64_t key) {
+static struct entry *make_entry(struct messages *m, uint64_t key) {
 	struct entry *entry = messages_index_make(m, key);
 
 	if (entry == NULL)
@@ -69,7 +69,7 @@ static void set_gone(struct messages *m, struct entry *entry, struct journal_pla
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);
 	else
-		messages_lose(m, entry, allowed(m));
+		messages_lose(m, entry, allowed_by(m));
 	entry->file = place.file;
 	entry->offset = place.offset;
 	messages_set_state(m, entry, ENTRY_GONE);
@@ -82,12 +82,12 @@ static void apply_envelope(struct messages *m, const struct journal_found *found
 
 	if (!messages_is_envelope(m, found, &e))
 		return;
-	messages_mark(m, e.old, allowed(m));
+	messages_mark(m, e.old, allowed_by(m));
 	entry = messages_index_find(m, e.key);
 	newer = is_newer(m, entry);
 	if (newer || !live)
-		messages_mark(m, found->place, allowed(m));
-	if (entry == NULL && (entry = make(m, e.key)) == NULL)
+		messages_mark(m, found->place, allowed_by(m));
+	if (entry == NULL && (entry = make_entry(m, e.key)) == NULL)
 		return;
 	if (e.old.file == 0)
 		entry->unlinked = true;
@@ -101,7 +101,7 @@ static void apply_envelope(struct messages *m, const struct journal_found *found
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);
 	else
-		messages_lose(m, entry, allowed(m));
+		messages_lose(m, entry, allowed_by(m));
 	messages_gain(m, entry, ENTRY_WAITS, found->place,
 	    messages_interval_of(m, e.due_ns, e.written_ns));
 	entry->stamp = messages_fold(e.stamp);
@@ -120,10 +120,10 @@ static void apply_start(struct messages *m, const struct journal_found *found) {
 	}
 	entry = messages_index_find(m, start.key);
 	if (is_newer(m, entry)) {
-		messages_mark(m, start.envelope, allowed(m));
+		messages_mark(m, start.envelope, allowed_by(m));
 		return;
 	}
-	if ((entry == NULL && (entry = make(m, start.key)) == NULL) ||
+	if ((entry == NULL && (entry = make_entry(m, start.key)) == NULL) ||
 	    !messages_reserve_work(m)) {
 		m->no_memory = true;
 		return;
@@ -198,9 +198,9 @@ static void apply_finish(struct messages *m, const struct journal_found *found) 
 		m->totals.unreadable++;
 		return;
 	}
-	messages_mark(m, finish.old, allowed(m));
+	messages_mark(m, finish.old, allowed_by(m));
 	entry = messages_index_find(m, finish.key);
-	if (entry == NULL && (entry = make(m, finish.key)) == NULL)
+	if (entry == NULL && (entry = make_entry(m, finish.key)) == NULL)
 		return;
 	if (finish.old.file == 0)
 		entry->unlinked = true;
@@ -208,7 +208,7 @@ static void apply_finish(struct messages *m, const struct journal_found *found) 
 		set_gone(m, entry, found->place);
 }
 
-static void apply(struct messages *m, const struct journal_found *found) {
+static void apply_record(struct messages *m, const struct journal_found *found) {
 	switch (found->frame.type) {
 	case JOURNAL_ENVELOPE:
 	case JOURNAL_REPLACEMENT:
@@ -271,7 +271,7 @@ static bool suffix_step(struct messages *m) {
 			return false;
 		case GOT_RECORD:
 			if (found.kind == JOURNAL_FOUND_RECORD)
-				apply(m, &found);
+				apply_record(m, &found);
 			break;
 		}
 	}
@@ -310,7 +310,7 @@ static bool take_off(struct messages *m, const struct working *w,
 
 enum replaced { REPLACED, NOT_WRITTEN, NOT_READ };
 
-static enum replaced replace(struct messages *m, struct working *w, struct entry *entry) {
+static enum replaced replace_working(struct messages *m, struct working *w, struct entry *entry) {
 	struct messages_envelope envelope;
 	enum journal_found_kind kind = messages_read_at(m, w->envelope, w->key, &envelope);
 	uint64_t sequence;
@@ -351,7 +351,7 @@ static bool replace_step(struct messages *m) {
 		struct entry *entry = messages_index_find(m, w->key);
 
 		MUST(entry != NULL && entry->state == ENTRY_WORKING);
-		switch (replace(m, w, entry)) {
+		switch (replace_working(m, w, entry)) {
 		case REPLACED:
 			m->totals.recovered++;
 			break;
@@ -382,17 +382,17 @@ struct entry *messages_learn(struct messages *m, const struct journal_found *fou
 		return entry;
 	if (!is_new)
 		return NULL;	/* its mark was asked for */
-	if (entry == NULL && (entry = make(m, envelope->key)) == NULL)
+	if (entry == NULL && (entry = make_entry(m, envelope->key)) == NULL)
 		return NULL;
 	if (entry->state != ENTRY_NEW && messages_before(found->place, messages_place(m, entry))) {
-		messages_mark(m, found->place, allowed(m));
+		messages_mark(m, found->place, allowed_by(m));
 		return NULL;
 	}
 	/* two of one message, both live, are a damage: the later one counts */
 	if (entry->state == ENTRY_WORKING)
 		messages_end_work(m, entry);
 	else
-		messages_lose(m, entry, allowed(m));
+		messages_lose(m, entry, allowed_by(m));
 	messages_gain(m, entry, ENTRY_WAITS, found->place,
 	    messages_interval_of(m, envelope->due_ns, envelope->written_ns));
 	entry->stamp = messages_fold(envelope->stamp);
@@ -404,7 +404,7 @@ static void mark_again(struct messages *m, struct journal_place place, uint64_t 
 	const struct entry *entry = messages_index_find(m, key);
 
 	if (entry != NULL && entry->unlinked)
-		messages_mark(m, place, allowed(m));
+		messages_mark(m, place, allowed_by(m));
 }
 
 static bool index_step(struct messages *m) {

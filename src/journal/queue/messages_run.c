@@ -38,7 +38,7 @@ void messages_runners_close(struct messages *m) {
 		journal_cursor_close(&m->runners[i].cursor);
 }
 
-static void seek(struct runner *runner, struct journal_place place) {
+static void runner_seek(struct runner *runner, struct journal_place place) {
 	runner->stands = false;
 	runner->end = (struct journal_place){ 0, 0 };
 	journal_cursor_seek(runner->cursor, place);
@@ -46,7 +46,7 @@ static void seek(struct runner *runner, struct journal_place place) {
 
 void messages_runners_leave(struct messages *m) {
 	for (unsigned i = 0; i < m->settings.intervals; i++)
-		seek(&m->runners[i], NOWHERE);
+		runner_seek(&m->runners[i], NOWHERE);
 }
 
 /* Those of other intervals are of no use: an envelope's runner may have passed it as
@@ -78,7 +78,7 @@ void messages_runners_begin(struct messages *m) {
 		if (use && messages_position_found(m, name, &place) &&
 		    messages_before(place, m->begin))
 			place = m->begin;
-		seek(&m->runners[i], place);
+		runner_seek(&m->runners[i], place);
 	}
 	m->new_is_next = true;
 	m->old_turn = 1;
@@ -94,7 +94,7 @@ void messages_longest_back(struct messages *m, struct journal_place place) {
 	unsigned longest = m->settings.intervals - 1;
 
 	if (messages_before(place, messages_runner_place(m, longest)))
-		seek(&m->runners[longest], place);
+		runner_seek(&m->runners[longest], place);
 }
 
 /* --- steps ----------------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes,
 		break;
 	case JOURNAL_FOUND_FAULT:
 		if (messages_try_again(m, runner->found.place.file)) {
-			seek(runner, before);
+			runner_seek(runner, before);
 			*wait_ns = *wait_ns < AGAIN_NS ? *wait_ns : AGAIN_NS;
 			return false;
 		}
@@ -154,7 +154,7 @@ static bool go_on(struct messages *m, struct runner *runner, uint64_t *bytes,
 		break;
 	case JOURNAL_FOUND_TORN:
 		if (runner->found.ends)	/* below a living log: that went on elsewhere */
-			seek(runner, (struct journal_place){ runner->found.place.file + 1, 0 });
+			runner_seek(runner, (struct journal_place){ runner->found.place.file + 1, 0 });
 		break;
 	case JOURNAL_FOUND_LATER:
 		*bytes += runner->found.length;
@@ -181,7 +181,7 @@ static bool is_due(const struct messages *m, const struct runner *runner) {
 	return messages_due(m, runner->envelope.due_ns, runner->envelope.written_ns) <= m->wall_ns;
 }
 
-static enum stand advance(struct messages *m, unsigned interval, bool may_write,
+static enum stand runner_advance(struct messages *m, unsigned interval, bool may_write,
     uint64_t *bytes, int64_t *wait_ns) {
 	struct runner *runner = &m->runners[interval];
 	bool longest = interval == m->settings.intervals - 1;
@@ -219,12 +219,12 @@ static enum stand advance(struct messages *m, unsigned interval, bool may_write,
 bool messages_run_longest(struct messages *m, int64_t *wait_ns) {
 	uint64_t bytes = 0;
 
-	return advance(m, m->settings.intervals - 1, true, &bytes, wait_ns) == STAND_MORE;
+	return runner_advance(m, m->settings.intervals - 1, true, &bytes, wait_ns) == STAND_MORE;
 }
 
 /* --- next -------------------------------------------------------------------------------------- */
 
-static void take(struct messages *m, struct runner *runner,
+static void runner_take(struct messages *m, struct runner *runner,
     struct messages_envelope *envelope) {
 	messages_read_envelope(m, &runner->envelope, envelope);
 	messages_hold(m, messages_index_find(m, runner->envelope.key));
@@ -232,7 +232,7 @@ static void take(struct messages *m, struct runner *runner,
 }
 
 /* New ones, or one of the old runners by turns. */
-static enum stand ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wait_ns,
+static enum stand runner_ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wait_ns,
     struct messages_envelope *envelope) {
 	unsigned old = m->settings.intervals - 1, tries = new ? 1 : old;
 	bool more = false;
@@ -240,9 +240,9 @@ static enum stand ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wa
 	for (unsigned i = 0; i < tries; i++) {
 		unsigned interval = new ? 0 : 1 + (m->old_turn - 1 + i) % old;
 
-		switch (advance(m, interval, false, bytes, wait_ns)) {
+		switch (runner_advance(m, interval, false, bytes, wait_ns)) {
 		case STAND_READY:
-			take(m, &m->runners[interval], envelope);
+			runner_take(m, &m->runners[interval], envelope);
 			if (!new)
 				m->old_turn = 1 + interval % old;
 			return STAND_READY;
@@ -268,7 +268,7 @@ enum messages_answer messages_next(struct messages *m, int64_t wall_ns,
 		return MESSAGES_NONE;
 	for (unsigned i = 0; i < 2; i++) {
 		bool new = m->new_is_next == (i == 0);
-		enum stand stand = ask(m, new, &bytes, &wait_ns, envelope);
+		enum stand stand = runner_ask(m, new, &bytes, &wait_ns, envelope);
 
 		if (stand == STAND_READY) {
 			m->new_is_next = !new;

@@ -45,7 +45,7 @@ bool messages_position_found(const struct messages *m, const char *name,
 	return false;
 }
 
-static void add(struct journal_positions *positions, const char *name,
+static void add_time(struct journal_positions *positions, const char *name,
     struct journal_place place) {
 	struct journal_position *position = &positions->positions[positions->positions_count++];
 
@@ -79,10 +79,10 @@ static void ask_for_positions(struct messages *m) {
 	    m->begin.file;
 	if (m->begin.file < positions.first_file)
 		m->begin = (struct journal_place){ positions.first_file, 0 };
-	add(&positions, POSITION_SUFFIX, suffix);
+	add_time(&positions, POSITION_SUFFIX, suffix);
 	for (unsigned i = 0; i < m->settings.intervals; i++) {
 		messages_position_name(m->settings.intervals_ns[i], name);
-		add(&positions, name, runner_position(m, i));
+		add_time(&positions, name, runner_position(m, i));
 	}
 	m->positions_asked = journal_log_positions(m->log, &positions);
 	if (m->positions_asked == 0)
@@ -132,7 +132,7 @@ int64_t messages_positions_turn(struct messages *m, int64_t now_ns) {
 
 /* --- turns ------------------------------------------------------------------------------------- */
 
-static int64_t work(struct messages *m, int64_t now_ns) {
+static int64_t turn_work(struct messages *m, int64_t now_ns) {
 	int64_t wait_ns = INT64_MAX, next_ns;
 	bool more;
 
@@ -164,7 +164,7 @@ int64_t messages_turn(struct messages *m, int64_t wall_ns, int64_t now_ns) {
 	m->wall_ns = wall_ns;
 	m->now_ns = now_ns;
 	if (messages_enter(m))
-		next_ns = work(m, now_ns);
+		next_ns = turn_work(m, now_ns);
 	if (m->sync_within_ns != INT64_MAX)
 		journal_log_sync_by(m->log, now_ns + m->sync_within_ns);
 	m->sync_within_ns = INT64_MAX;

@@ -65,7 +65,7 @@ static struct use *use_of(struct messages *m, uint32_t file) {
 	return &m->uses[low];
 }
 
-static void count(uint32_t *what, int change) {
+static void count_change(uint32_t *what, int change) {
 	if (change > 0)
 		++*what;
 	else if (*what > 0)	/* 0: its begin was not counted, for want of memory */
@@ -77,7 +77,7 @@ static void count_held(struct use *use, const struct entry *entry, int change) {
 
 	if (change > 0 && (*held == 0 || entry->offset < *low))
 		*low = entry->offset;
-	count(held, change);
+	count_change(held, change);
 }
 
 static void count_unmarked(struct messages *m, const struct entry *entry, int change) {
@@ -85,7 +85,7 @@ static void count_unmarked(struct messages *m, const struct entry *entry, int ch
 
 	if (use == NULL)
 		return;
-	count(&use->unmarked, change);
+	count_change(&use->unmarked, change);
 	if (entry->state == ENTRY_HELD)
 		count_held(use, entry, change);
 }
@@ -94,7 +94,7 @@ static void count_working(struct messages *m, uint32_t file, int change) {
 	struct use *use = file != 0 ? use_of(m, file) : NULL;
 
 	if (use != NULL)
-		count(&use->working, change);
+		count_change(&use->working, change);
 }
 
 uint32_t messages_first_use(const struct messages *m, uint32_t limit) {

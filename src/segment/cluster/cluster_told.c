@@ -45,7 +45,7 @@ static void bound_times(struct cluster_told *told) {
 		*times[i] = clock_bounded_ns(*times[i]);
 }
 
-static void bound(struct cluster_told *told) {
+static void told_bound(struct cluster_told *told) {
 	bound_times(told);
 	if (told->state >= CLUSTER_STATE_COUNT)
 		told->state = CLUSTER_STATE_OFF;
@@ -92,7 +92,7 @@ bool cluster_told_read(const struct cluster_record *record, struct cluster_told 
 		if (RELAXED(record->seq) != seq)
 			continue;
 		memcpy(told, words, sizeof(*told));
-		bound(told);
+		told_bound(told);
 		return true;
 	}
 	memset(told, 0, sizeof(*told));

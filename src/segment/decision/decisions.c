@@ -131,7 +131,7 @@ static size_t cut_at(const char *text, size_t room) {
 }
 
 /* Returns the length of what was taken, which is the last of the texts then. */
-static size_t put(struct decided *decided, enum decided_text which, const char *text,
+static size_t text_put(struct decided *decided, enum decided_text which, const char *text,
     size_t length) {
 	size_t used = decided->text_bytes, room = DECIDED_TEXT_BYTES - used, kept = length;
 	char *to = decided->texts + used;
@@ -163,13 +163,13 @@ void decided_put(struct decided *decided, enum decided_text which, const char *t
 
 	if (text == NULL)
 		return;
-	length = put(decided, which, text, length);
+	length = text_put(decided, which, text, length);
 	while (length > 0 && (nul = memchr(taken, '\0', length)) != NULL)
 		*nul = '?';
 }
 
 void decided_put_string(struct decided *decided, enum decided_text which, const char *text) {
-	(void)put(decided, which, text, strlen(text));
+	(void)text_put(decided, which, text, strlen(text));
 }
 
 const char *decided_text(const struct decided *decided, enum decided_text which) {
@@ -323,7 +323,7 @@ void decisions_begin_after(struct segment *segment, uint64_t id) {
 
 /* --- reading -------------------------------------------------------------------- */
 
-static bool copy(const struct decided_slot *slot, uint64_t id, struct decided *out,
+static bool slot_copy(const struct decided_slot *slot, uint64_t id, struct decided *out,
     bool *logged) {
 	uint64_t words[DECIDED_WORDS], check;
 	uint64_t before = atomic_load_explicit(&slot->words[0], memory_order_acquire);
@@ -347,11 +347,11 @@ static bool copy(const struct decided_slot *slot, uint64_t id, struct decided *o
 }
 
 bool decisions_find(const struct segment *segment, uint64_t id, struct decided *out) {
-	return id != 0 && copy(slot_at(segment, id), id, out, NULL);
+	return id != 0 && slot_copy(slot_at(segment, id), id, out, NULL);
 }
 
 /* Where a follower goes on: past what was overwritten, and not behind the end. */
-static void settle(struct decisions_cursor *cursor, uint64_t end, uint32_t slots,
+static void cursor_settle(struct decisions_cursor *cursor, uint64_t end, uint32_t slots,
     uint64_t *lost) {
 	uint64_t oldest = end > slots ? end - slots : 0;
 
@@ -387,14 +387,14 @@ bool decisions_next(const struct segment *segment, enum decided_ring ring,
 		const struct decided_slot *slot;
 		bool old, awaited;
 
-		settle(cursor, end, slots, lost);
+		cursor_settle(cursor, end, slots, lost);
 		if (cursor->next >= end)
 			return false;
 		id = (cursor->next + 1) * DECIDED_RINGS + ring;
 		slot = slot_at(segment, id);
 		/* before it is copied: it may be written in between */
 		awaited = is_awaited(slot, id);
-		if (copy(slot, id, out, logged)) {
+		if (slot_copy(slot, id, out, logged)) {
 			cursor->next++;
 			cursor->hole_ns = 0;
 			return true;

@@ -202,7 +202,7 @@ static bool is_sound(struct history *history) {
 }
 
 /* The head comes last: without it the file is none. */
-static int make(struct history *history, const char *path, gid_t readers,
+static int file_make(struct history *history, const char *path, gid_t readers,
     struct diag *diag) {
 	const struct head head = head_of(history->size);
 
@@ -218,7 +218,7 @@ static int make(struct history *history, const char *path, gid_t readers,
 	return history->error == 0 ? 0 : diag_set(diag, history->error, "cannot write %s", path);
 }
 
-static struct history *begin(unsigned size, struct diag *diag) {
+static struct history *history_begin(unsigned size, struct diag *diag) {
 	struct history *history = calloc(1, sizeof(*history));
 
 	if (history != NULL)
@@ -236,7 +236,7 @@ static struct history *begin(unsigned size, struct diag *diag) {
 
 int history_open(struct history **result, const char *state_path, uint64_t bytes,
     gid_t readers, struct diag *diag) {
-	struct history *history = begin(size_for(bytes), diag);
+	struct history *history = history_begin(size_for(bytes), diag);
 	char path[PATH_MAX + 16];
 
 	*result = history;
@@ -251,7 +251,7 @@ int history_open(struct history **result, const char *state_path, uint64_t bytes
 	if (history->fd >= 0)
 		close(history->fd);
 	history->fd = -1;
-	if (make(history, path, readers, diag) == 0)
+	if (file_make(history, path, readers, diag) == 0)
 		return 0;
 	history_close(result);
 	return -1;
@@ -273,7 +273,7 @@ int history_look(struct history **result, const char *state_path, struct diag *d
 		close(fd);
 		return diag_set(diag, 0, "%s: not a history of this version", path);
 	}
-	history = begin(head.series, diag);
+	history = history_begin(head.series, diag);
 	if (history == NULL) {
 		close(fd);
 		return -1;

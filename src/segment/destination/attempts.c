@@ -50,7 +50,7 @@ static bool is_known(uint64_t data, uint32_t now_ds) {
 }
 
 /* NULL: not known. */
-static struct attempt *find(const struct segment *segment, uint64_t key,
+static struct attempt *attempt_find(const struct segment *segment, uint64_t key,
     uint64_t *data) {
 	struct attempt *line = line_of(segment, key);
 
@@ -63,13 +63,13 @@ static struct attempt *find(const struct segment *segment, uint64_t key,
 }
 
 /* The smaller, the rather it makes room. */
-static uint64_t worth(uint64_t data, uint32_t now_ds) {
+static uint64_t attempt_worth(uint64_t data, uint32_t now_ds) {
 	if (!is_known(data, now_ds))
 		return 0;
 	return DS_OF(data) | ((data & ENDED) == 0 ? UINT64_C(1) << 32 : 0);
 }
 
-static void store(struct attempt *attempt, uint64_t key, uint64_t data) {
+static void attempt_store(struct attempt *attempt, uint64_t key, uint64_t data) {
 	STORE(attempt->data, data);
 	FAILPOINT();
 	STORE(attempt->key, key ^ data);
@@ -82,10 +82,10 @@ void attempts_put(struct segment *segment, uint64_t key,
 	struct attempt *line = line_of(segment, key), *chosen;
 	uint64_t data, least = UINT64_MAX;
 
-	chosen = find(segment, key, &data);
+	chosen = attempt_find(segment, key, &data);
 	if (chosen == NULL) {
 		for (unsigned i = 0; i < ATTEMPT_PLACES; i++) {
-			uint64_t here = worth(RELAXED(line[i].data), now_ds);
+			uint64_t here = attempt_worth(RELAXED(line[i].data), now_ds);
 
 			if (here < least) {
 				least = here;
@@ -93,7 +93,7 @@ void attempts_put(struct segment *segment, uint64_t key,
 			}
 		}
 	}
-	store(chosen, key, attempt->level | (attempt->canary ? CANARY : 0) |
+	attempt_store(chosen, key, attempt->level | (attempt->canary ? CANARY : 0) |
 	    (attempt->connected ? CONNECTED : 0) | VALID |
 	    (uint64_t)(attempt->place % FLIGHT_PLACES) << FLIGHT_SHIFT |
 	    (uint64_t)now_ds << 32);
@@ -101,10 +101,10 @@ void attempts_put(struct segment *segment, uint64_t key,
 
 void attempts_end(struct segment *segment, uint64_t key, int64_t now_ns) {
 	uint64_t data;
-	struct attempt *attempt = find(segment, key, &data);
+	struct attempt *attempt = attempt_find(segment, key, &data);
 
 	if (attempt != NULL && (data & ENDED) == 0)
-		store(attempt, key, (uint32_t)data | ENDED |
+		attempt_store(attempt, key, (uint32_t)data | ENDED |
 		    (uint64_t)segment_ds(segment, now_ns) << 32);
 }
 
@@ -112,7 +112,7 @@ bool attempts_find(const struct segment *segment, uint64_t key, int64_t now_ns,
     struct flight_attempt *out) {
 	uint64_t data;
 
-	if (find(segment, key, &data) == NULL ||
+	if (attempt_find(segment, key, &data) == NULL ||
 	    !is_known(data, segment_ds(segment, now_ns)))
 		return false;
 	out->level = (uint16_t)data;

@@ -198,14 +198,14 @@ static bool update_destination(_Atomic uint64_t *slot,
 
 /* Its relays and transports are another's business: whoever keeps a list of them, and the
  * journal. */
-static void tell(struct segment *segment, const struct learned *table,
+static void tell_noted(struct segment *segment, const struct learned *table,
     const struct learned_key *key, const _Atomic uint64_t *slot) {
 	raise_version(segment);
 	states_mark_unkept(table, key->shard, destination_number(table, key->shard, slot));
 }
 
 /* Counts what nobody could remember. */
-static bool lost(const struct segment *segment, enum counter counter) {
+static bool count_lost(const struct segment *segment, enum counter counter) {
 	segment_count(segment, counter, 1);
 	return false;
 }
@@ -213,7 +213,7 @@ static bool lost(const struct segment *segment, enum counter counter) {
 void states_note(struct state_lock *lock, const struct delivery_seen *seen) {
 	if (update_destination(lock->slot, seen, segment_ds(lock->segment, lock->now_ns)) ||
 	    lock->is_new)
-		tell(lock->segment, &lock->table, &lock->key, lock->slot);
+		tell_noted(lock->segment, &lock->table, &lock->key, lock->slot);
 }
 
 static bool note_destination(struct segment *segment, const struct delivery_seen *seen,
@@ -262,12 +262,12 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 	struct learned_key key;
 
 	if (!name_fold(seen->relay_name, seen->relay_name_length, name))
-		return lost(segment, COUNTER_NAMES_UNUSABLE);
+		return count_lost(segment, COUNTER_NAMES_UNUSABLE);
 	memcpy(relay.name, name, sizeof(name));
 	memcpy(key.words, &seen->relay, sizeof(seen->relay));
 	likely = aim_at_relay(&table, &seen->relay_key, &key);
 	if (!learned_lock(&table, &key, now_ns))
-		return lost(segment, COUNTER_NOTES_LOST);
+		return count_lost(segment, COUNTER_NOTES_LOST);
 	slot = learned_find_at(&table, &key, likely);
 	if (slot != NULL && has_name(slot, &relay)) {
 		mark_seen(slot, SEEN_DS(relay.seen));
@@ -280,7 +280,7 @@ bool relays_note(struct segment *segment, const struct delivery_seen *seen,
 		slot = learned_add(&table, &key, SEEN_DS(relay.seen), &relay);
 	raise_version(segment);
 	learned_unlock(&table, &key);
-	return slot != NULL || lost(segment, COUNTER_NOTES_LOST);
+	return slot != NULL || count_lost(segment, COUNTER_NOTES_LOST);
 }
 
 _Static_assert(RELAYS_EXPECTED == LEARNED_EXPECTED, "all of them");
@@ -313,7 +313,7 @@ bool destinations_note(struct segment *segment, const struct delivery_seen *seen
 
 /* --- finding ----------------------------------------------------------------- */
 
-static void decode(const uint64_t *copy, int64_t created_ns,
+static void destination_decode(const uint64_t *copy, int64_t created_ns,
     struct destination_seen *out) {
 	struct destination d;
 
@@ -341,7 +341,7 @@ bool destinations_find(const struct segment *segment, const char *name,
 	learned_aim(&table, count, &key);
 	if (learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
-	decode(copy, segment->header->created_ns, out);
+	destination_decode(copy, segment->header->created_ns, out);
 	return true;
 }
 
@@ -376,7 +376,7 @@ static void visit_one(void *context, uint32_t shard, uint32_t number,
 
 	(void)shard;
 	(void)number;
-	decode(copy, visit->created_ns, &seen);
+	destination_decode(copy, visit->created_ns, &seen);
 	visit->each(visit->context, &seen);
 }
 

@@ -71,7 +71,7 @@ static uint32_t first_probe(const struct segment_header *header,
 }
 
 /* NULL: those that were looked at are taken. */
-static struct flight *claim(const struct state_lock *lock, uint32_t at,
+static struct flight *flight_claim(const struct state_lock *lock, uint32_t at,
     struct flight_control *control) {
 	const struct segment_header *header = lock->segment->header;
 
@@ -138,7 +138,7 @@ bool flights_take(struct state_lock *lock, const struct flight_process *process,
 
 	*ref = (struct flight_ref){ 0, 0 };
 	if (lock->state.in_flight < FLIGHTS_MOST)
-		flight = claim(lock, first_probe(lock->segment->header, process),
+		flight = flight_claim(lock, first_probe(lock->segment->header, process),
 		    &control);
 	if (flight == NULL) {
 		segment_count(lock->segment, COUNTER_FLIGHTS_UNTRACKED, 1);
@@ -331,7 +331,7 @@ static bool is_running(const struct segment *segment, uint32_t i,
 }
 
 /* The places that `claim` looks at. */
-static uint32_t probes(const struct segment_header *header) {
+static uint32_t probe_count(const struct segment_header *header) {
 	return PROBES < header->flight_count ? PROBES : header->flight_count;
 }
 
@@ -411,7 +411,7 @@ void flights_each_of(const struct segment *segment,
 	const struct segment_header *header = segment->header;
 	uint32_t first = first_probe(header, process);
 
-	for (uint32_t i = 0; i < probes(header); i++) {
+	for (uint32_t i = 0; i < probe_count(header); i++) {
 		struct flight_seen seen;
 
 		if (copy_flight(segment, (first + i) % header->flight_count,

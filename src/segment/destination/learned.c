@@ -327,7 +327,7 @@ static void retag_all(const struct learned *table, uint32_t number) {
 	seq_end(&shard->seq);
 }
 
-static void mend(const struct learned *table, uint32_t shard) {
+static void shard_mend(const struct learned *table, uint32_t shard) {
 	retag_all(table, shard);
 	if (table->kind->repair != NULL)
 		table->kind->repair(table, shard);
@@ -348,7 +348,7 @@ bool learned_lock(const struct learned *table, const struct learned_key *key,
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
-		mend(table, key->shard);
+		shard_mend(table, key->shard);
 		return true;
 	case LOCK_TIMED_OUT:
 		break;
@@ -372,14 +372,14 @@ _Atomic uint64_t *learned_find(const struct learned *table,
 	return slot == SEGMENT_NO_SLOT ? NULL : learned_slot(table, key->shard, slot);
 }
 
-static void forget(const struct learned *table, uint32_t shard, uint32_t number) {
+static void slot_forget(const struct learned *table, uint32_t shard, uint32_t number) {
 	static const struct learned_control free_slot;
 	_Atomic uint32_t *used = &table->shards[shard].used;
 
 	learned_store_control(learned_slot(table, shard, number), free_slot);
 	set_tag(table, shard, number, TAG_FREE);
 	if (RELAXED(*used) == 0)
-		mend(table, shard);
+		shard_mend(table, shard);
 	else
 		guarded_add(used, UINT32_MAX);
 	if (table->kind->forgotten != NULL)
@@ -388,7 +388,7 @@ static void forget(const struct learned *table, uint32_t shard, uint32_t number)
 
 void learned_forget(const struct learned *table, const struct learned_key *key,
     _Atomic uint64_t *slot) {
-	forget(table, key->shard, learned_number(table, key, slot));
+	slot_forget(table, key->shard, learned_number(table, key, slot));
 }
 
 static uint64_t worth_of(const struct learned *table, const _Atomic uint64_t *slot,
@@ -435,7 +435,7 @@ static uint32_t least_of_bucket(const struct learned *table, uint32_t shard, uin
 /* Both buckets are full: gives up the entry of one of them, in turn, that is worth least.  Where
  * none is ever given up it may be one of the other.  Where more are free any role wrote
  * otherwise. */
-static bool evict(const struct learned *table, const struct learned_key *key,
+static bool bucket_evict(const struct learned *table, const struct learned_key *key,
     uint32_t now_ds) {
 	uint32_t turn = table->shards[key->shard].hand++, least = SEGMENT_NO_SLOT;
 	bool is_spoiled = false;
@@ -445,13 +445,13 @@ static bool evict(const struct learned *table, const struct learned_key *key,
 		    (turn + i) % TAGS_CHOICES, table->place->buckets_per_shard), now_ds,
 		    &is_spoiled);
 		if (is_spoiled) {
-			mend(table, key->shard);
+			shard_mend(table, key->shard);
 			return true;
 		}
 	}
 	if (least == SEGMENT_NO_SLOT)
 		return false;
-	forget(table, key->shard, least);
+	slot_forget(table, key->shard, least);
 	atomic_fetch_add_explicit(&table->header->counters[table->kind->evicted],
 	    1, memory_order_relaxed);
 	return true;
@@ -479,13 +479,13 @@ _Atomic uint64_t *learned_take(const struct learned *table,
 		_Atomic uint64_t *slot;
 
 		if (!find_place(table, key, &number) &&
-		    (!evict(table, key, now_ds) ||
+		    (!bucket_evict(table, key, now_ds) ||
 			!find_place(table, key, &number)))
 			return NULL;
 		slot = take_place(table, key, number);
 		if (slot != NULL)
 			return slot;
-		mend(table, key->shard);
+		shard_mend(table, key->shard);
 	}
 	return NULL;
 }

@@ -24,7 +24,7 @@ static bool recipient_is_sound(const uint64_t *words) {
 }
 
 /* A rule's before what is held by hand; of these the one whose time ends first. */
-static uint64_t worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
+static uint64_t recipient_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	bool by_hand = RELAXED(slot[WORD_OF(recipient, rule)]) == RECIPIENT_NO_RULE;
 
 	(void)now_ds;
@@ -39,11 +39,11 @@ const struct learned_kind recipient_kind = {
 	.copied_words = sizeof(struct recipient) / 8,
 	.evicted = COUNTER_RECIPIENTS_EVICTED,
 	.is_sound = recipient_is_sound,
-	.worth = worth,
+	.worth = recipient_worth,
 	.has_spare = true,
 };
 
-static bool aim(const struct learned *table, const char *address, size_t length,
+static bool recipient_aim(const struct learned *table, const char *address, size_t length,
     struct learned_key *key) {
 	if (!recipient_fold(address, length, key->words))
 		return false;
@@ -56,7 +56,7 @@ static void raise_version(struct segment *segment) {
 	    memory_order_release);
 }
 
-static struct recipient load(const _Atomic uint64_t *slot) {
+static struct recipient recipient_load(const _Atomic uint64_t *slot) {
 	uint64_t words[sizeof(struct recipient) / 8];
 	struct recipient r;
 
@@ -73,7 +73,7 @@ static bool differs_in_more_than_time(const struct recipient *a,
 }
 
 /* Never is nobody held. */
-static void replace(const struct learned *table, const struct learned_key *key,
+static void recipient_replace(const struct learned *table, const struct learned_key *key,
     _Atomic uint64_t *old, const struct recipient *r) {
 	_Atomic uint64_t *slot = learned_take_spare(table, key, old);
 
@@ -91,12 +91,12 @@ static void replace(const struct learned *table, const struct learned_key *key,
 
 static void hold_again(const struct learned *table, const struct learned_key *key,
     _Atomic uint64_t *slot, struct recipient *r) {
-	struct recipient was = load(slot);
+	struct recipient was = recipient_load(slot);
 
 	if (r->event == 0)
 		r->event = was.event;
 	if (differs_in_more_than_time(&was, r)) {
-		replace(table, key, slot, r);
+		recipient_replace(table, key, slot, r);
 		return;
 	}
 	STORE(slot[WORD_OF(recipient, until_ns)], (uint64_t)r->until_ns);
@@ -112,7 +112,7 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 	struct learned_key key;
 	_Atomic uint64_t *slot;
 
-	if (!aim(&table, hold->address, hold->length, &key)) {
+	if (!recipient_aim(&table, hold->address, hold->length, &key)) {
 		segment_count(segment, COUNTER_RECIPIENTS_UNUSABLE, 1);
 		return false;
 	}
@@ -138,7 +138,7 @@ bool recipients_hold(struct segment *segment, const struct recipient_hold *hold,
 }
 
 /* Frees the entry of the key, if it has ended by `until_ns`. */
-static bool release(struct segment *segment, const struct learned_key *key,
+static bool recipient_release(struct segment *segment, const struct learned_key *key,
     int64_t until_ns, int64_t now_ns) {
 	struct learned table = learned_table(segment, &recipient_kind);
 	_Atomic uint64_t *slot;
@@ -147,7 +147,7 @@ static bool release(struct segment *segment, const struct learned_key *key,
 	if (!learned_lock(&table, key, now_ns))
 		return false;
 	slot = learned_find(&table, key);
-	known = slot != NULL && load(slot).until_ns <= until_ns;
+	known = slot != NULL && recipient_load(slot).until_ns <= until_ns;
 	if (known)
 		learned_forget(&table, key, slot);
 	learned_unlock(&table, key);
@@ -161,13 +161,13 @@ bool recipients_release(struct segment *segment, const char *address, size_t len
 	struct learned table = learned_table(segment, &recipient_kind);
 	struct learned_key key;
 
-	return aim(&table, address, length, &key) &&
-	    release(segment, &key, INT64_MAX, now_ns);
+	return recipient_aim(&table, address, length, &key) &&
+	    recipient_release(segment, &key, INT64_MAX, now_ns);
 }
 
 /* --- reading -------------------------------------------------------------------- */
 
-static void decode(const struct segment *segment, const uint64_t *copy,
+static void recipient_decode(const struct segment *segment, const uint64_t *copy,
     struct recipient_held *out) {
 	struct recipient r = { .until_ns = 0 };
 
@@ -190,10 +190,10 @@ bool recipients_find(const struct segment *segment, const char *address,
 	uint32_t number;
 
 	/* mostly nobody is held */
-	if (learned_used(&table) == 0 || !aim(&table, address, length, &key) ||
+	if (learned_used(&table) == 0 || !recipient_aim(&table, address, length, &key) ||
 	    learned_look(&table, &key, copy, &number) != LEARNED_COPIED)
 		return false;
-	decode(segment, copy, out);
+	recipient_decode(segment, copy, out);
 	return out->until_ns > now_ns;
 }
 
@@ -211,7 +211,7 @@ static void visit_one(void *context, uint32_t shard, uint32_t number,
 
 	(void)shard;
 	(void)number;
-	decode(visit->segment, copy, &held);
+	recipient_decode(visit->segment, copy, &held);
 	if (held.until_ns > visit->now_ns)
 		visit->each(visit->context, &held);
 }
@@ -256,7 +256,7 @@ static void clear_one(void *context, uint32_t shard, uint32_t number,
 	memcpy(key.words, copy + WORD_OF(recipient, address),
 	    recipient_kind.key_words * sizeof(key.words[0]));
 	learned_aim(&table, table.kind->key_words, &key);
-	clearing->cleared += release(clearing->segment, &key, clearing->now_ns,
+	clearing->cleared += recipient_release(clearing->segment, &key, clearing->now_ns,
 	    clearing->now_ns);
 }
 

@@ -65,7 +65,7 @@ static unsigned place_of(const struct bucket *bucket, uint64_t hash) {
 	return place;
 }
 
-static struct shared_slot *find(const struct table *table, uint64_t hash) {
+static struct shared_slot *slot_find(const struct table *table, uint64_t hash) {
 	struct bucket *bucket = bucket_of(table, hash);
 	unsigned place = RELAXED(table->head->used) == 0 ? SHARED_PLACES :
 	    place_of(bucket, hash);
@@ -79,7 +79,7 @@ bool shared_is_used(const struct segment *segment) {
 
 /* --- reading ------------------------------------------------------------------------ */
 
-static void decode(const struct table *table, const struct shared_slot *slot,
+static void slot_decode(const struct table *table, const struct shared_slot *slot,
     struct shared_seen *out) {
 	uint64_t serial = atomic_load_explicit(&slot->serial, memory_order_acquire);
 	uint64_t share = atomic_load_explicit(&slot->share, memory_order_acquire);
@@ -106,14 +106,14 @@ static void decode(const struct table *table, const struct shared_slot *slot,
 
 bool shared_find(const struct segment *segment, uint64_t hash, struct shared_seen *out) {
 	struct table table = table_of(segment);
-	const struct shared_slot *slot = find(&table, hash);
+	const struct shared_slot *slot = slot_find(&table, hash);
 
 	*out = (struct shared_seen){ .known = false };
 	if (slot == NULL)
 		return false;
-	decode(&table, slot, out);
+	slot_decode(&table, slot, out);
 	atomic_thread_fence(memory_order_acquire);
-	if (find(&table, hash) == slot)
+	if (slot_find(&table, hash) == slot)
 		return true;
 	*out = (struct shared_seen){ .known = false };
 	return false;
@@ -130,7 +130,7 @@ void shared_each(const struct segment *segment,
 
 			if (hash == 0)
 				continue;
-			decode(&table, &table.buckets[i].slots[place], &seen);
+			slot_decode(&table, &table.buckets[i].slots[place], &seen);
 			each(context, hash, &seen);
 		}
 	}
@@ -140,7 +140,7 @@ void shared_each(const struct segment *segment,
 
 void shared_ask(const struct segment *segment, uint64_t hash, int64_t now_ns) {
 	struct table table = table_of(segment);
-	struct shared_slot *slot = find(&table, hash);
+	struct shared_slot *slot = slot_find(&table, hash);
 
 	if (slot != NULL)
 		STORE(slot->asked_ns, (uint64_t)now_ns);
@@ -148,23 +148,23 @@ void shared_ask(const struct segment *segment, uint64_t hash, int64_t now_ns) {
 
 void shared_ask_canary(const struct segment *segment, uint64_t hash, int64_t now_ns) {
 	struct table table = table_of(segment);
-	struct shared_slot *slot = find(&table, hash);
+	struct shared_slot *slot = slot_find(&table, hash);
 
 	if (slot != NULL)
 		STORE(slot->canary_asked_ns, (uint64_t)now_ns);
 }
 
-static uint64_t most16(uint32_t number) {
+static uint64_t to_16_bits(uint32_t number) {
 	return number < UINT16_MAX ? number : UINT16_MAX;
 }
 
 void shared_tell_lanes(const struct segment *segment, uint64_t hash, uint32_t used,
     uint32_t wanted, uint32_t serial) {
 	struct table table = table_of(segment);
-	struct shared_slot *slot = find(&table, hash);
+	struct shared_slot *slot = slot_find(&table, hash);
 
 	if (slot != NULL)
-		atomic_store_explicit(&slot->lanes, most16(used) | most16(wanted) << 16 |
+		atomic_store_explicit(&slot->lanes, to_16_bits(used) | to_16_bits(wanted) << 16 |
 		    (uint64_t)serial << 32, memory_order_release);
 }
 
@@ -226,7 +226,7 @@ void shared_set_share(struct shared_slot *slot, uint32_t share, uint32_t alone) 
 
 	if (share != SHARED_NO_SHARE)
 		word = (share < SHARED_NO_SHARE ? share : SHARED_NO_SHARE - 1) |
-		    most16(alone) << 16;
+		    to_16_bits(alone) << 16;
 	if (RELAXED(slot->share) == word)
 		return;
 	atomic_store_explicit(&slot->share, word, memory_order_release);
@@ -256,7 +256,7 @@ void shared_set_ceiling(struct shared_slot *slot, unsigned node, uint32_t ceilin
 	uint64_t origin = RELAXED(slot->origin) & ~(CEILING | CEILING_NODE);
 
 	STORE(slot->origin, origin | (uint64_t)(node & HOLD_NODE) << 8 |
-	    most16(ceiling) << 16);
+	    to_16_bits(ceiling) << 16);
 }
 
 /* --- nodes ---------------------------------------------------------------------------- */

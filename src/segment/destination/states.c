@@ -151,7 +151,7 @@ static bool make_slot(struct state_lock *lock) {
 	return true;
 }
 
-static void load(struct state_lock *lock) {
+static void state_load(struct state_lock *lock) {
 	for (unsigned i = 0; i < STATE_WORDS; i++)
 		lock->words[i] = RELAXED(lock->slot[KEPT_AT + i]);
 	state_decode(lock->words, RELAXED(lock->slot[1]),
@@ -181,7 +181,7 @@ enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
 		learned_unlock(&lock->table, &lock->key);
 		return create == STATES_KNOWN_ONLY ? STATES_UNKNOWN : STATES_FULL;
 	}
-	load(lock);
+	state_load(lock);
 	return STATES_HELD;
 }
 
@@ -210,7 +210,7 @@ static uint64_t origin_word(const struct state_lock *lock) {
 }
 
 /* Would a hint be another one? */
-static bool matters(const uint64_t was[STATE_WORDS],
+static bool change_matters(const uint64_t was[STATE_WORDS],
     const uint64_t now[STATE_WORDS]) {
 	struct window a, b;
 
@@ -234,7 +234,7 @@ static void set_seen(struct state_lock *lock, uint32_t sequence) {
 }
 
 /* All of it, or nothing. */
-static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
+static void state_commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 	struct state_shard *shard = shard_of(&lock->table, lock->key.shard);
 	/* odd from here on, also where any role wrote another number */
 	uint32_t sequence = (SEEN_SEQUENCE(RELAXED(lock->slot[1])) + 1) | 1;
@@ -257,7 +257,7 @@ static void commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
 	}
 	set_seen(lock, sequence + 1);
 	states_mark_unkept(&lock->table, lock->key.shard, number);
-	if (matters(lock->words, words)) {
+	if (change_matters(lock->words, words)) {
 		states_mark_timed(&lock->table, lock->key.shard, number,
 		    states_is_timed(words + KEPT_WORDS));
 		states_tell(&lock->table, lock->key.shard, number);
@@ -284,7 +284,7 @@ void states_store(struct state_lock *lock) {
 	words[1] = (words[1] & ~UINT64_C(0x00ffffff00000000)) |
 	    (uint64_t)reason << 32;
 	if (memcmp(words, lock->words, sizeof(words)) != 0)
-		commit(lock, words);
+		state_commit(lock, words);
 	if (was != reason && was != 0)
 		reasons_free(&lock->table, lock->key.shard, number, was);
 	memcpy(lock->words, words, sizeof(words));

@@ -83,7 +83,7 @@ static void mark_time(const struct learned *table, uint32_t shard,
 }
 
 /* A change that was not finished never was. */
-static void undo(const struct learned *table, uint32_t shard) {
+static void shard_undo(const struct learned *table, uint32_t shard) {
 	struct state_shard *state = (struct state_shard *)(void *)(
 	    (char *)table->header + table->header->states_offset) + shard;
 	uint64_t mark = RELAXED(state->undo_slot);
@@ -107,7 +107,7 @@ static void undo(const struct learned *table, uint32_t shard) {
 }
 
 void destination_repair(const struct learned *table, uint32_t shard) {
-	undo(table, shard);
+	shard_undo(table, shard);
 	reasons_repair(table, shard);
 	flights_repair(table, shard);
 }

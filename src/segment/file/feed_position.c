@@ -48,7 +48,7 @@ static uint64_t check_of(const struct segment_header *header, uint32_t number,
 	return not_zero(siphash13(&header->key, words, sizeof(words)));
 }
 
-static uint64_t pack(const struct feed_spot *spot) {
+static uint64_t spot_pack(const struct feed_spot *spot) {
 	uint64_t offset = spot->offset > FEED_OFFSET_MAX ? FEED_OFFSET_MAX :
 	    spot->offset;
 
@@ -56,13 +56,13 @@ static uint64_t pack(const struct feed_spot *spot) {
 	    (spot->tail & (SKIPPING_BIT - 1));
 }
 
-static struct feed_spot unpack(uint64_t word) {
+static struct feed_spot spot_unpack(uint64_t word) {
 	return (struct feed_spot){ .offset = word >> OFFSET_SHIFT,
 		.tail = (uint32_t)(word & (SKIPPING_BIT - 1)),
 		.skipping = (word & SKIPPING_BIT) != 0 };
 }
 
-static bool get(const struct segment *segment, uint32_t number, struct feed_position *out) {
+static bool record_get(const struct segment *segment, uint32_t number, struct feed_position *out) {
 	const struct segment_header *header = segment->header;
 	const struct log_record *record = &header->logs[number];
 
@@ -74,7 +74,7 @@ static bool get(const struct segment *segment, uint32_t number, struct feed_posi
 			.inode = atomic_load(&record->inode),
 			.rank = atomic_load(&record->rank),
 			.epoch = atomic_load(&record->epoch),
-			.spot = unpack(atomic_load(&record->place)) };
+			.spot = spot_unpack(atomic_load(&record->place)) };
 		out->spot.time_us = atomic_load(&record->time_us);
 		if (check != 0 && check == check_of(header, number, out))
 			return true;
@@ -93,7 +93,7 @@ unsigned feed_positions(const struct segment *segment, uint64_t log,
 		struct feed_position found;
 		unsigned at = count;
 
-		if (!get(segment, i, &found) || found.log != log)
+		if (!record_get(segment, i, &found) || found.log != log)
 			continue;
 		for (; at > 0 && out[at - 1].rank > found.rank; at--) {
 			out[at] = out[at - 1];
@@ -110,12 +110,12 @@ static uint32_t find_room(const struct segment *segment) {
 	struct feed_position ignored;
 
 	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++)
-		if (!get(segment, i, &ignored))
+		if (!record_get(segment, i, &ignored))
 			return i;
 	return FEED_NO_RECORD;
 }
 
-static void put(struct segment *segment, uint32_t number,
+static void record_put(struct segment *segment, uint32_t number,
     const struct feed_position *position) {
 	struct log_record *record = &segment->header->logs[number];
 
@@ -128,7 +128,7 @@ static void put(struct segment *segment, uint32_t number,
 	atomic_store(&record->rank, position->rank);
 	FAILPOINT();
 	atomic_store(&record->epoch, position->epoch);
-	atomic_store(&record->place, pack(&position->spot));
+	atomic_store(&record->place, spot_pack(&position->spot));
 	atomic_store(&record->time_us, position->spot.time_us);
 	FAILPOINT();
 	atomic_store(&record->check, check_of(segment->header, number, position));
@@ -145,7 +145,7 @@ uint32_t feed_position_begin(struct segment *segment,
 		feed_position_forget(segment, records[0]);
 	number = find_room(segment);
 	if (number != FEED_NO_RECORD)
-		put(segment, number, &next);
+		record_put(segment, number, &next);
 	return number;
 }
 
@@ -157,7 +157,7 @@ void feed_position_move(struct segment *segment, uint32_t record,
 		return;
 	to = &segment->header->logs[record];
 	/* whoever dies between the two goes on by the place */
-	atomic_store_explicit(&to->place, pack(spot), memory_order_release);
+	atomic_store_explicit(&to->place, spot_pack(spot), memory_order_release);
 	if (spot->time_us != 0)
 		atomic_store_explicit(&to->time_us, spot->time_us, memory_order_release);
 }
@@ -194,7 +194,7 @@ void feed_positions_keep(struct segment *segment, const uint64_t logs[],
 		struct feed_position found;
 		bool wanted = false;
 
-		if (!get(segment, i, &found))
+		if (!record_get(segment, i, &found))
 			continue;
 		for (unsigned k = 0; k < count; k++)
 			wanted |= logs[k] == found.log;
@@ -207,7 +207,7 @@ unsigned feed_positions_all(const struct segment *segment, struct feed_position 
 	unsigned count = 0;
 
 	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++)
-		if (get(segment, i, &out[count]))
+		if (record_get(segment, i, &out[count]))
 			count++;
 	return count;
 }
@@ -217,15 +217,6 @@ bool feed_position_add(struct segment *segment, const struct feed_position *posi
 
 	if (number == FEED_NO_RECORD || position->log == 0)
 		return false;
-	put(segment, number, position);
+	record_put(segment, number, position);
 	return true;
-}
-
-void feed_positions_carry(const struct segment *from, struct segment *to) {
-	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++) {
-		struct feed_position found;
-
-		if (get(from, i, &found))
-			put(to, i, &found);
-	}
 }

@@ -84,7 +84,4 @@ unsigned feed_positions_all(const struct segment *segment, struct feed_position 
 /* Adds one as it is, of another segment.  False: there is no room, or it has no log. */
 bool feed_position_add(struct segment *segment, const struct feed_position *position);
 
-/* As they are, into another segment. */
-void feed_positions_carry(const struct segment *from, struct segment *to);
-
 #endif

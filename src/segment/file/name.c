@@ -41,7 +41,7 @@ static uint64_t last_word(const char *text, size_t length, bool has_before,
 	return word;
 }
 
-static inline uint32_t fold(const char *text, size_t length, size_t max, uint64_t *words) {
+static inline uint32_t text_fold(const char *text, size_t length, size_t max, uint64_t *words) {
 	uint32_t at = 0, count;
 	uint64_t all;
 
@@ -66,7 +66,7 @@ static inline uint32_t fold(const char *text, size_t length, size_t max, uint64_
 }
 
 uint32_t name_fold(const char *name, size_t length, uint64_t words[NAME_WORDS]) {
-	return fold(name, length, SEGMENT_NAME_MAX, words);
+	return text_fold(name, length, SEGMENT_NAME_MAX, words);
 }
 
 uint64_t name_hash(const struct siphash_key *key, const uint64_t *words, uint32_t count) {
@@ -77,7 +77,7 @@ uint64_t name_hash(const struct siphash_key *key, const uint64_t *words, uint32_
 
 uint32_t recipient_fold(const char *address, size_t length,
     uint64_t words[RECIPIENT_WORDS]) {
-	return fold(address, length, RECIPIENT_MAX, words);
+	return text_fold(address, length, RECIPIENT_MAX, words);
 }
 
 static bool is_name_byte(unsigned char c) {

@@ -41,7 +41,7 @@ int text_file_open(struct text_file *text, const char *path, struct diag *diag) 
 }
 
 /* As diag_set does, but false. */
-static bool stop(const struct text_file *text, const char *why, struct diag *diag) {
+static bool reading_stop(const struct text_file *text, const char *why, struct diag *diag) {
 	(void)diag_set(diag, EFBIG, "%s: not read beyond line %llu: %s", text->path,
 	    (unsigned long long)text->lines, why);
 	return false;
@@ -51,14 +51,14 @@ bool text_file_line(struct text_file *text, char *line, size_t size, struct diag
 	size_t length;
 
 	if (text->lines % LOOK_LINES == 0 && clock_now_ns() > text->end_ns)
-		return stop(text, "timeout", diag);
+		return reading_stop(text, "timeout", diag);
 	if (fgets(line, (int)size, text->file) == NULL)
 		return false;
 	length = strlen(line);
 	if (length > 0 && line[length - 1] == '\n')
 		line[length - 1] = '\0';
 	else if (length == 0 || length + 1 == size || !feof(text->file))
-		return stop(text, "invalid text follows", diag);
+		return reading_stop(text, "invalid text follows", diag);
 	text->lines++;
 	return true;
 }

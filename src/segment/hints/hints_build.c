@@ -45,7 +45,7 @@ int hints_writer_open(struct hints_writer **writer, const char *path, gid_t grou
 	return 0;
 }
 
-static void forget(struct hints_file *file) {
+static void file_forget(struct hints_file *file) {
 	if (file->header != NULL) {
 		munmap(file->header, file->bytes);
 		close(file->fd);
@@ -66,13 +66,13 @@ static void give_up(struct hints_writer *writer) {
 		return;
 	temporary_of(writer, temporary);
 	unlink(temporary);
-	forget(&writer->built);
+	file_forget(&writer->built);
 }
 
 void hints_writer_close(struct hints_writer **writer) {
 	if (*writer != NULL) {
 		give_up(*writer);
-		forget(&(*writer)->placed);
+		file_forget(&(*writer)->placed);
 	}
 	free(*writer);
 	*writer = NULL;
@@ -165,7 +165,7 @@ static bool fill_keys(struct hints_file *file, const struct hints_table *table,
 
 enum built { BUILT, BUILT_CROWDED, BUILT_FAILED };
 
-static enum built build(struct hints_writer *writer, const struct hints_table *table,
+static enum built file_build(struct hints_writer *writer, const struct hints_table *table,
     const struct hints_header *plan, uint32_t *places, struct diag *diag) {
 	struct hints_file *file = &writer->built;
 	char temporary[PATH_MAX + 8];
@@ -221,7 +221,7 @@ int hints_writer_build(struct hints_writer *writer, const struct hints_table *ta
 
 		if (plan.bucket_count > HINTS_BUCKETS_MOST || !lay_out(table, &plan))
 			return diag_set(diag, 0, "%s: too many hints", writer->path);
-		done = build(writer, table, &plan, places, diag);
+		done = file_build(writer, table, &plan, places, diag);
 		if (done != BUILT_CROWDED)
 			break;
 	}
@@ -275,7 +275,7 @@ int hints_writer_publish(struct hints_writer *writer, int64_t now_ns,
 	if (placed->header != NULL &&
 	    atomic_load(&placed->header->magic) == HINTS_MAGIC)
 		atomic_store(&placed->header->replaced, 1);
-	forget(placed);
+	file_forget(placed);
 	*placed = *built;
 	*built = (struct hints_file){ .header = NULL };
 	return 0;
@@ -288,7 +288,7 @@ bool hints_writer_was_cut(struct hints_writer *writer) {
 	if (placed->header == NULL || (fstat(placed->fd, &status) == 0 &&
 	    (uint64_t)status.st_size >= placed->bytes))
 		return false;
-	forget(placed);
+	file_forget(placed);
 	return true;
 }
 

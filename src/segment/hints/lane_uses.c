@@ -38,7 +38,7 @@ uint64_t lane_uses_hash(const struct segment *segment, const char *domain,
 	return name_hash(&segment->header->key, words, NAME_WORDS);
 }
 
-static uint64_t pack(const struct lane_use *use) {
+static uint64_t use_pack(const struct lane_use *use) {
 	uint64_t waited = use->waited_ms, took = use->took_ms;
 
 	if (waited > LANE_USE_MS_MOST)
@@ -53,7 +53,7 @@ static uint64_t pack(const struct lane_use *use) {
 	    (uint64_t)use->suspended << (2 * MS_BITS + WIDTH_BITS + MTA_BITS + 2);
 }
 
-static void unpack(uint64_t word, struct lane_use *use) {
+static void use_unpack(uint64_t word, struct lane_use *use) {
 	use->waited_ms = (uint32_t)(word & LANE_USE_MS_MOST);
 	use->took_ms = (uint32_t)(word >> MS_BITS & LANE_USE_MS_MOST);
 	use->width = (uint16_t)(word >> 2 * MS_BITS & ((1u << WIDTH_BITS) - 1));
@@ -72,7 +72,7 @@ void lane_uses_note(struct segment *segment, const struct lane_use *use) {
 	atomic_thread_fence(memory_order_release);
 	STORE(slot->words[0], use->domain);
 	STORE(slot->words[1], (uint64_t)use->ended_ns);
-	STORE(slot->words[2], pack(use));
+	STORE(slot->words[2], use_pack(use));
 	atomic_store_explicit(&slot->number, number + 1, memory_order_release);
 	atomic_store_explicit(&header->lane_uses_next, number + 1,
 	    memory_order_release);
@@ -109,7 +109,7 @@ bool lane_uses_next(const struct segment *segment, struct lane_uses_cursor *curs
 			out->domain = words[0];
 			/* any role can write another */
 			out->ended_ns = clock_bounded_ns((int64_t)words[1]);
-			unpack(words[2], out);
+			use_unpack(words[2], out);
 			return true;
 		}
 		*lost = true;

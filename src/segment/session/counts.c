@@ -320,21 +320,37 @@ void client_unlock(struct client_lock *lock) {
 	lock_release(&lock->shard->lock);
 }
 
-void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
+/* Calls `each` for the clients of a class.  False: not all; each lock was tried, so that those
+ * without an owner are found together. */
+static bool clients_each(struct segment *segment, uint16_t record, int64_t now_ns,
+    void (*each)(struct segment *segment, uint32_t shard, uint32_t slot)) {
+	bool whole = true;
+
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		uint32_t high;
 
-		if (!client_shard_lock(segment, shard, now_ns))
+		if (!client_shard_lock(segment, shard, now_ns)) {
+			whole = false;
 			continue;
+		}
 		high = client_high_water(segment, shard);
 		for (uint32_t i = 0; i < high; i++) {
-			struct client_slot *client = client_at(segment, shard, i);
+			const struct client_slot *client = client_at(segment, shard, i);
 
 			if (client->used && client->class_record == record)
-				client_release(segment, shard, i);
+				each(segment, shard, i);
 		}
 		lock_release(&segment->client_shards[shard].lock);
 	}
+	return whole;
+}
+
+void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
+	(void)clients_each(segment, record, now_ns, client_release);
+}
+
+static void client_zero(struct segment *segment, uint32_t shard, uint32_t slot) {
+	STORE(client_at(segment, shard, slot)->open, 0);
 }
 
 /* Counts one slot's client again; the class's clients were set to 0 before.
@@ -353,30 +369,6 @@ static bool recount_client(struct segment *segment, const struct session *sessio
 		client_add(&lock, 1, 0);
 	client_unlock(&lock);
 	return true;
-}
-
-/* False: not all; each lock was tried, so that those without an owner are found together. */
-static bool zero_clients(struct segment *segment, uint16_t record,
-    int64_t now_ns) {
-	bool whole = true;
-
-	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
-		uint32_t high;
-
-		if (!client_shard_lock(segment, shard, now_ns)) {
-			whole = false;
-			continue;
-		}
-		high = client_high_water(segment, shard);
-		for (uint32_t i = 0; i < high; i++) {
-			struct client_slot *client = client_at(segment, shard, i);
-
-			if (client->used && client->class_record == record)
-				STORE(client->open, 0);
-		}
-		lock_release(&segment->client_shards[shard].lock);
-	}
-	return whole;
 }
 
 static void open_peak(struct class_record *record, uint32_t open) {
@@ -428,7 +420,7 @@ static bool class_recount(struct segment *segment, uint16_t number,
 
 	seq_begin(&record->seq);
 	zero_record(record);
-	whole = zero_clients(segment, number, now_ns);
+	whole = clients_each(segment, number, now_ns, client_zero);
 	whole &= count_slots(segment, number, now_ns);
 	open_peak(record, RELAXED(record->open));
 	seq_end(&record->seq);

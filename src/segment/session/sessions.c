@@ -148,7 +148,7 @@ static uint32_t shard_of(const struct segment *segment, uint64_t hash) {
 }
 
 /* Nobody finds it by its key; its class counts anew. */
-static void drop(struct segment *segment, uint32_t slot, struct session_control control) {
+static void slot_drop(struct segment *segment, uint32_t slot, struct session_control control) {
 	if (control.state == SESSION_OPEN)
 		STORE(segment->records[control.class_record].torn, 1);
 	session_store_control(segment, slot, no_session);
@@ -182,7 +182,7 @@ static void shard_rebuild(struct segment *segment, uint32_t number, uint32_t hel
 			continue;
 		}
 		if (session.control.state != SESSION_FREE)
-			drop(segment, slot, session.control);
+			slot_drop(segment, slot, session.control);
 		free_push(segment, shard, slot);
 	}
 	STORE(shard->used, used);
