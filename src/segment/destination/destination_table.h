@@ -52,6 +52,10 @@ static inline uint32_t destination_number(const struct learned *table, uint32_t 
 	    (sizeof(struct destination) / 8)) - shard * table->place->per_shard;
 }
 
+/* As states_lock, for states_note alone: the state is not looked at. */
+enum states_locked states_lock_slot(struct state_lock *lock, int64_t now_ns,
+    enum states_create create);
+
 /* --- the words of kept and window (states_words.c) ----------------------------- */
 
 void state_decode(const uint64_t words[STATE_WORDS], uint64_t seen, int64_t created_ns,

@@ -221,7 +221,7 @@ static bool note_destination(struct segment *segment, const struct delivery_seen
 	struct state_lock lock;
 
 	if (!states_aim(segment, seen->name, seen->name_length, &lock) ||
-	    states_lock(&lock, now_ns, STATES_CREATE) != STATES_HELD)
+	    states_lock_slot(&lock, now_ns, STATES_CREATE) != STATES_HELD)
 		return false;
 	states_note(&lock, seen);
 	states_unlock(&lock);

@@ -164,7 +164,7 @@ static void state_load(struct state_lock *lock) {
 	lock->raw_origin = 0;
 }
 
-enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
+enum states_locked states_lock_slot(struct state_lock *lock, int64_t now_ns,
     enum states_create create) {
 	_Atomic uint64_t *likely = lock->likely;
 
@@ -181,8 +181,16 @@ enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
 		learned_unlock(&lock->table, &lock->key);
 		return create == STATES_KNOWN_ONLY ? STATES_UNKNOWN : STATES_FULL;
 	}
-	state_load(lock);
 	return STATES_HELD;
+}
+
+enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
+    enum states_create create) {
+	enum states_locked locked = states_lock_slot(lock, now_ns, create);
+
+	if (locked == STATES_HELD)
+		state_load(lock);
+	return locked;
 }
 
 /* Which of the logs: two of a host hardly share it. */
