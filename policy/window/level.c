@@ -327,6 +327,21 @@ static uint32_t judge(struct level *level) {
 	return count_level(level);
 }
 
+/* How many may have been in flight just after the entry at level->head started. */
+static uint32_t count_beside(const struct level *level) {
+	const struct level_entry *entry = &level->entries[level->head];
+	int64_t at_ns = entry->start_ns + slack_ns(entry);
+	uint32_t count = 1 + level->active -
+	    first_after(level, level->gone, level->active, at_ns);
+
+	for (uint32_t i = level->recent; i < level->head; i++)
+		count += level->entries[i].accepted && level->entries[i].end_ns > at_ns;
+	for (uint32_t i = level->head + 1;
+	     i < level->end && level->entries[i].start_ns <= at_ns; i++)
+		count += level->entries[i].accepted && level->entries[i].end_ns > at_ns;
+	return count;
+}
+
 bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out) {
 	const struct level_entry *entry;
 
@@ -336,6 +351,8 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out) 
 	*out = (struct level_verdict){ .tag = entry->tag, .start_ns = entry->start_ns,
 		.took_ns = entry->end_ns - entry->start_ns, .level = judge(level), .accepted = entry->accepted };
 	note_peak(level);
+	if (entry->accepted && out->level != 0)
+		out->beside = count_beside(level);
 	out->most = most_level(level, entry, out->level);
 	if (entry->start_ns > level->swept_ns)
 		level->swept_ns = entry->start_ns;

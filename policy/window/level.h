@@ -73,6 +73,9 @@ struct level_verdict {
 	/* Of a refused one: the level, had all connections that were in use of late been kept;
 	 * else the level. */
 	uint32_t most;
+	/* Of an accepted one: as many as may have been in flight just after it started, itself
+	 * included: at least `level`. */
+	uint32_t beside;
 	bool accepted;
 };
 

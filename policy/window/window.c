@@ -249,15 +249,26 @@ void window_result(struct window *window, const struct window_settings *settings
 }
 
 void window_late_level(struct window *window, const struct window_settings *settings,
-    enum result_class class, uint32_t level, int64_t took_ns, int64_t now_ns,
-    struct window_change *change) {
+    enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change) {
 	enum window_feedback_sign sign = window_sign(settings->law, class);
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
 	*change = (struct window_change){ false, false, false };
 	if (settings->law != WINDOW_LAW_PROBE || sign == SIGN_NEUTRAL || window_is_shut(window))
 		return;
-	window_probe_late(window, settings, sign, level, took_ns, now_ns);
+	window_probe_late(window, settings, sign, level, now_ns);
+	be_open(window);
+	change->window = window->concurrency != concurrency || window->ceiling != ceiling;
+}
+
+void window_took(struct window *window, const struct window_settings *settings, uint32_t beside,
+    int64_t took_ns, int64_t now_ns, struct window_change *change) {
+	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
+
+	*change = (struct window_change){ false, false, false };
+	if (settings->law != WINDOW_LAW_PROBE || beside == 0 || window_is_shut(window))
+		return;
+	window_slow_hear(window, settings, beside, took_ns, now_ns);
 	be_open(window);
 	change->window = window->concurrency != concurrency || window->ceiling != ceiling;
 }

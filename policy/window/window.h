@@ -133,8 +133,7 @@ struct window_result {
 	uint32_t in_flight;	/* deliveries in flight just now, as far as is known (by a
 				 * log: accepted, a moment ago), this one not counted */
 	int64_t start_ns;	/* when it started; 0 or less: not known; after now: now */
-	int64_t took_ns;	/* of one that was accepted, to its end; 0: not known, or told with
-				 * its level later */
+	int64_t took_ns;	/* of one that was accepted and whose level is known; 0: not known */
 	int64_t given_ns;	/* since then the mail server could not be told to wait with it, at
 				 * the earliest; 0 or less, or later: when it started */
 	bool answered;		/* of a failure: the site said no; else there was no answer */
@@ -165,11 +164,15 @@ void window_result(struct window *window, const struct window_settings *settings
 
 /* The level of a result that window_result was told without one (level 0) is known by
  * now (policy/window/level.h; 0 again: it cannot be known): moves what probe knows of the
- * ceiling and of durations, and gives back what was taken on suspicion.  took_ns as in a result.
- * Verdicts come in the order of their starts.  Canaries' results are not told here. */
+ * ceiling, and gives back what was taken on suspicion.  Verdicts come in the order of
+ * their starts.  Canaries' results are not told here. */
 void window_late_level(struct window *window, const struct window_settings *settings,
-    enum result_class class, uint32_t level, int64_t took_ns, int64_t now_ns,
-    struct window_change *change);
+    enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change);
+
+/* Of such a result that was accepted: so long it took, with so many in flight when it started,
+ * itself included (0: not known). */
+void window_took(struct window *window, const struct window_settings *settings, uint32_t beside,
+    int64_t took_ns, int64_t now_ns, struct window_change *change);
 
 /* Time passes: a destination whose suspension or hold has ended comes back, a canary
  * that was lost is given up. */

@@ -38,7 +38,7 @@ void window_probe_result(struct window *window, const struct window_settings *se
     const struct window_result *result, enum window_feedback_sign sign,
     int64_t now_ns, struct window_change *change);
 void window_probe_late(struct window *window, const struct window_settings *settings,
-    enum window_feedback_sign sign, uint32_t level, int64_t took_ns, int64_t now_ns);
+    enum window_feedback_sign sign, uint32_t level, int64_t now_ns);
 
 /* Of it: what was accepted of late, and how much refusals mean.  So many in a row are
  * likelier a limiter of that level than chance; are there more than a few of no meaning? */

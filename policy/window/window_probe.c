@@ -443,13 +443,10 @@ static bool hear_late_refusal(struct window *window, const struct window_setting
 }
 
 void window_probe_late(struct window *window, const struct window_settings *settings,
-    enum window_feedback_sign sign, uint32_t level, int64_t took_ns, int64_t now_ns) {
+    enum window_feedback_sign sign, uint32_t level, int64_t now_ns) {
 	turn_accepted(window, settings, now_ns);
 	if (sign == SIGN_POSITIVE) {
 		if (level == 0)
-			return;
-		window_slow_hear(window, settings, level, took_ns, now_ns);
-		if (window_slow_confirms(window, level, took_ns))
 			return;
 		window_note_accepted(window, level);
 		hear_late_success(window, level);

@@ -8,7 +8,7 @@
  *          anything is known, by a window that nobody learned.  The server
  *          takes `limit' deliveries at once; above that it refuses, or, where it times
  *          out, keeps one and a half times as many waiting for their turn (as a listen
- *          queue does) and leaves the rest hanging.  With a cache, a connection whose
+ *          queue does) and leaves the rest hanging, or, as a tarpit, takes longer.  With a cache, a connection whose
  *          delivery was taken keeps its place at the server for the next delivery.
  * ERRORS   No memory: the program ends.
  * THREADS  One.
@@ -23,6 +23,7 @@
 #define MS			INT64_C(1000000)
 #define SECOND			(1000 * MS)
 #define CONNECT_TIMEOUT_NS	(30 * SECOND)
+#define TARPIT_NS		(30 * SECOND)
 #define GREETING_TIMEOUT_NS	(300 * SECOND)
 #define CANARY_GIVE_UP_NS	(600 * SECOND)
 #define REUSE_NS		(300 * SECOND)	/* smtp_connection_reuse_time_limit */
@@ -95,6 +96,8 @@ static void server_serve(struct world *world, struct simulated_event *attempt) {
 	world->served++;
 	attempt->served = true;
 	attempt->at_ns = world->now_ns + (int64_t)((double)s->service_ns * share);
+	if (s->mode == SERVER_TARPIT && attempt->level > server_limit(world))
+		attempt->at_ns += TARPIT_NS;
 	simulate_push(&world->events, attempt);
 }
 
@@ -150,14 +153,14 @@ static void attempt_arrive(struct world *world, struct simulated_event *attempt)
 	attempt->opened_ns = world->now_ns;
 	attempt->level = world->accepted + 1;
 	attempt->accepted = !bad &&
-	    (world->served < limit || (s->mode != SERVER_REFUSES && world->queue.count < queue));
+	    (s->mode == SERVER_TARPIT || world->served < limit || (s->mode != SERVER_REFUSES && world->queue.count < queue));
 	world->accepted += attempt->accepted;
 	attempt->at_ns = world->now_ns + (attempt->accepted ? GREETING_TIMEOUT_NS :
 	    bad || s->mode == SERVER_REFUSES ? s->refusal_ns :
 	    s->mode == SERVER_CONNECT_TIMEOUT ? CONNECT_TIMEOUT_NS : GREETING_TIMEOUT_NS);
 	if (!attempt->accepted)
 		simulate_push(&world->events, attempt);
-	else if (world->served < limit)
+	else if (s->mode == SERVER_TARPIT || world->served < limit)
 		server_serve(world, attempt);
 	else
 		simulate_ring_push(&world->queue, attempt);
@@ -315,15 +318,18 @@ static void read_log(struct world *world, const struct simulated_event *report) 
 }
 
 static void report_levels(struct world *world) {
+	const struct window_settings *settings = &world->simulation->window;
 	struct level_verdict verdict;
 	struct window_change change;
 
-	while (level_next(&world->level, world->now_ns, &verdict))
-		if (!verdict.tag)
-			window_late_level(&world->window, &world->simulation->window,
-			    class_of(verdict.accepted),
-			    level_heard(&verdict, world->window.ceiling), verdict.took_ns,
-			    world->now_ns, &change);
+	while (level_next(&world->level, world->now_ns, &verdict)) {
+		if (verdict.tag)
+			continue;
+		window_late_level(&world->window, settings, class_of(verdict.accepted),
+		    level_heard(&verdict, world->window.ceiling), world->now_ns, &change);
+		window_took(&world->window, settings, verdict.beside, verdict.took_ns,
+		    world->now_ns, &change);
+	}
 }
 
 /* Deliveries in flight, as whoever learns knows them: from a log those that took a place,

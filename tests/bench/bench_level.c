@@ -62,7 +62,7 @@ static int64_t windows(uint32_t in_flight, uint32_t count) {
 			.start_ns = 1 + (int64_t)i * MS };
 
 		window_result(&window, &settings, &result, result.start_ns + SERVICE, &change);
-		window_late_level(&window, &settings, RESULT_OK, in_flight, SERVICE,
+		window_late_level(&window, &settings, RESULT_OK, in_flight,
 		    result.start_ns + SERVICE, &change);
 	}
 	return clock_thread_cpu_ns() - began_ns;

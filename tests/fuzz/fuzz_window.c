@@ -56,8 +56,10 @@ static void tell_verdicts(struct world *world, int64_t until) {
 		MUST(world->waiting-- > 0);
 		MUST(verdict.level <= 2 * ROOM + 1);
 		window_late_level(&world->window, &world->settings, verdict.accepted ?
-		    RESULT_OK : RESULT_SITE_FAILURE, verdict.level, verdict.took_ns, world->now,
-		    &change);
+		    RESULT_OK : RESULT_SITE_FAILURE, verdict.level, world->now, &change);
+		MUST(verdict.beside <= 2 * ROOM + 1);
+		window_took(&world->window, &world->settings, verdict.beside, verdict.took_ns,
+		    world->now, &change);
 		MUST(window_is_sound(&world->window));
 	}
 }

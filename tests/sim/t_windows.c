@@ -311,6 +311,14 @@ TEST(one_bad_server_of_four) {
 	most(fixed.mean, probe.mean + 2);
 }
 
+/* A server that does not refuse, but takes 30 s longer above its limit: whoever counts answers
+ * alone goes up to the limit of its own, for 3000 in 4800 s instead of 1200. */
+TEST(a_tarpit) {
+	most(mean_of("--server-mode tarpit --deliveries 3000").seconds, 1400);
+	most(mean_of("--server-mode tarpit --deliveries 3000 --levels log").seconds, 1500);
+	most(4500, mean_of("--server-mode tarpit --deliveries 3000 --law postfix").seconds);
+}
+
 /* Congestion: the feedback makes no difference, the concurrency stays. */
 TEST(timeouts) {
 	static const char *const modes[] = { "connect-timeout", "greeting-timeout" };

@@ -195,8 +195,10 @@ static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
 		    verdict.level > window_now(&shown->window, &shown->settings, now_ns))
 			count_held(shown, weight_of(class));
 		window_late_level(&shown->window, &shown->settings, class,
-		    level_heard(&verdict, shown->window.ceiling), verdict.took_ns, now_ns,
-		    &change);
+		    level_heard(&verdict, shown->window.ceiling), now_ns, &change);
+		note_change(own, &change, now_ns);
+		window_took(&shown->window, &shown->settings, verdict.beside, verdict.took_ns,
+		    now_ns, &change);
 		note_change(own, &change, now_ns);
 	}
 }

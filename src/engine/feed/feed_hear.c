@@ -40,6 +40,9 @@ void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
 		window_late_level(&lock->state.window, &rules->settings,
 		    (enum result_class)(verdicts[i].tag & 0xff),
 		    level == 0 || verdicts[i].accepted ? level : level + elsewhere(lock, now_ns),
+		    now_ns, &change);
+		feed_note_change(told, &change);
+		window_took(&lock->state.window, &rules->settings, verdicts[i].beside,
 		    verdicts[i].took_ns, now_ns, &change);
 		feed_note_change(told, &change);
 	}

@@ -75,7 +75,7 @@ TEST(a_climb_that_goes_too_far) {
 	begin_climb(&b);
 	while (b.window.ceiling < 37)
 		send_canary(&b, RESULT_OK, 0);
-	window_late_level(&b.window, &b.settings, RESULT_OK, 35, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_OK, 35, b.now, &b.change);
 	tell(&b, RESULT_SITE_FAILURE, 0, 30, SECOND / 20);
 	assert_int_equal(b.window.ceiling, 35);
 	/* one canary is one step: 4, as 3 was one of luck */
@@ -89,8 +89,8 @@ TEST(a_climb_that_goes_too_far) {
 	assert_true(b.window.fail_cohorts > 0);
 	/* a refusal by chance does not make it forget that ceiling */
 	for (int i = 0; i < 3; i++) {
-		window_late_level(&b.window, &b.settings, RESULT_OK, 2, 0, b.now, &b.change);
-		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 2, 0, b.now,
+		window_late_level(&b.window, &b.settings, RESULT_OK, 2, b.now, &b.change);
+		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 2, b.now,
 		    &b.change);
 	}
 	assert_int_equal(b.window.ceiling, 2);

@@ -38,9 +38,9 @@ TEST_IN(begin_probe, NULL, sixty_at_once_to_a_site_that_takes_three_do_not_suspe
 		tell(&b, RESULT_OK, 0, 0, SECOND / 2);
 	stands(&b, 3, 0, 0, 0);
 	for (uint32_t level = 1; level <= 3; level++)
-		window_late_level(&b.window, &b.settings, RESULT_OK, level, 0, b.now, &b.change);
+		window_late_level(&b.window, &b.settings, RESULT_OK, level, b.now, &b.change);
 	for (int i = 0; i < 11; i++)
-		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 4, 0, b.now, &b.change);
+		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 4, b.now, &b.change);
 	assert_int_equal(b.window.state, WINDOW_LIMITED);
 	assert_int_equal(b.window.ceiling, 3);
 	assert_int_equal(b.window.concurrency, 3);

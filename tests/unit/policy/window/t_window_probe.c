@@ -187,8 +187,8 @@ TEST_IN(begin_probe, NULL, levels_that_come_late) {
 	stands(&b, 5, 0, 0, 1.0 / 192);
 	assert_int_equal(b.window.ceiling, 0);
 	for (int i = 0; i < 5; i++)
-		window_late_level(&b.window, &b.settings, RESULT_OK, 5, 0, b.now, &b.change);
-	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 6, 0, b.now, &b.change);
+		window_late_level(&b.window, &b.settings, RESULT_OK, 5, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 6, b.now, &b.change);
 	assert_true(b.change.window);
 	assert_int_equal(b.window.ceiling, 5);
 	assert_int_equal(b.window.state, WINDOW_LIMITED);
@@ -197,20 +197,20 @@ TEST_IN(begin_probe, NULL, levels_that_come_late) {
 	for (int i = 0; i < 2; i++)
 		tell(&b, RESULT_SITE_FAILURE, 0, 3, 0);
 	assert_int_equal(b.window.concurrency, 3);
-	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 5, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 5, b.now, &b.change);
 	assert_int_equal(b.window.concurrency, 4);
-	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 6, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 6, b.now, &b.change);
 	assert_int_equal(b.window.concurrency, 5);
 	assert_int_equal(b.window.ceiling, 5);
 	/* Never known. */
 	tell(&b, RESULT_SITE_FAILURE, 0, 3, 0);
-	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 0, 0, b.now, &b.change);
-	window_late_level(&b.window, &b.settings, RESULT_OK, 0, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_OK, 0, b.now, &b.change);
 	assert_false(b.change.window);
 	assert_int_equal(b.window.concurrency, 4);
 	/* The other laws have no use for it. */
 	begin(&b, WINDOW_LAW_POSTFIX, "1");
-	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 3, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 3, b.now, &b.change);
 	assert_false(b.change.window);
 	assert_int_equal(b.window.ceiling, 0);
 }
@@ -248,7 +248,7 @@ TEST_IN(begin_probe, NULL, a_limit_that_fell) {
 		b.now += interval;
 		send_canary(&b, RESULT_SITE_FAILURE, 13);
 	}
-	window_late_level(&b.window, &b.settings, RESULT_OK, 12, 0, b.now, &b.change);
+	window_late_level(&b.window, &b.settings, RESULT_OK, 12, b.now, &b.change);
 	for (unsigned i = 1; i <= 5; i++) {
 		tell(&b, RESULT_SITE_FAILURE, 0, 12, SECOND / 20);
 		assert_int_equal(b.window.concurrency, 12 - i);
@@ -261,13 +261,13 @@ TEST_IN(begin_probe, NULL, a_limit_that_fell) {
 	assert_true(b.window.concurrency < 7);
 	/* four in a row, as 12 were accepted of late */
 	for (unsigned i = 0; i < 4; i++)
-		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 8, 0, b.now,
+		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 8, b.now,
 		    &b.change);
 	assert_int_equal(b.window.ceiling, 7);
 	stands(&b, 7, b.window.success, b.window.failure, b.window.fail_cohorts);
 	for (unsigned i = 0; i < 100; i++) {
 		tell(&b, RESULT_SITE_FAILURE, 0, 7, SECOND / 20);
-		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 8, 0, b.now,
+		window_late_level(&b.window, &b.settings, RESULT_SITE_FAILURE, 8, b.now,
 		    &b.change);
 		assert_int_equal(b.window.concurrency, 7);
 	}

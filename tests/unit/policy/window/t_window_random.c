@@ -215,7 +215,8 @@ static void do_something(struct random *random, struct window *window,
 	case 8:
 	case 9:
 	case 10:
-		window_late_level(window, settings, result.class, result.level,
+		window_late_level(window, settings, result.class, result.level, now, change);
+		window_took(window, settings, result.level,
 		    (int64_t)random_below(random, 100) * SECOND, now, change);
 		break;
 	default:

@@ -100,10 +100,10 @@ TEST(a_slow_canary_is_refused) {
 TEST(a_tarpit_in_a_log) {
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	for (int i = 0; i < 5; i++)
-		window_late_level(&b.window, &b.settings, RESULT_OK, 3, 2 * SECOND, b.now, &b.change);
+		window_took(&b.window, &b.settings, 3, 2 * SECOND, b.now, &b.change);
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(b.window.ceiling, 0);
-		window_late_level(&b.window, &b.settings, RESULT_OK, 9, 32 * SECOND, b.now, &b.change);
+		window_took(&b.window, &b.settings, 9, 32 * SECOND, b.now, &b.change);
 	}
 	assert_int_equal(b.window.ceiling, 5);
 }
