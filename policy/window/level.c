@@ -286,60 +286,66 @@ static void settle(struct level *level, int64_t start_ns, int64_t before_ns) {
 	}
 }
 
-/* The level of the entry at level->head.  Forgets on the way. */
-static uint32_t count_level(struct level *level) {
+/* Those behind an accepted one at level->head that may have started with it. */
+static uint32_t count_with(const struct level *level, int64_t at_ns) {
+	uint32_t count = 0;
+
+	for (uint32_t i = level->head + 1;
+	     i < level->end && level->entries[i].start_ns <= at_ns; i++)
+		count += level->entries[i].accepted && level->entries[i].end_ns > at_ns;
+	return count;
+}
+
+/* Those behind a refused one at level->head that may have started before it. */
+static uint32_t count_before(const struct level *level, int64_t doubt_ns) {
+	const struct level_entry *entry = &level->entries[level->head];
+	uint32_t count = 0;
+
+	for (uint32_t i = level->head + 1; i < level->end; i++) {
+		const struct level_entry *other = &level->entries[i];
+
+		if (other->start_ns - doubt_ns - slack_ns(entry) > entry->start_ns)
+			break;
+		count += other->accepted && covers(other, entry);
+	}
+	return count;
+}
+
+/* The level of the entry at level->head; *beside as in a verdict.  Forgets on the way. */
+static uint32_t count_level(struct level *level, uint32_t *beside) {
 	const struct level_entry *entry = &level->entries[level->head];
 	bool is_next = entry->start_ns >= level->swept_ns;
 	int64_t swept_ns = is_next ? entry->start_ns : level->swept_ns;
 	int64_t before_ns = swept_ns - keep_ns(level), slack = slack_ns(entry);
 	int64_t doubt_ns = level->coarse_ns > entry->start_ns ? SECOND : FINE_NS;
-	uint32_t count = 1;
+	int64_t at_ns = entry->start_ns + slack;
+	uint32_t count, active;
 
 	forget(level, before_ns);
 	settle(level, swept_ns, before_ns);
-	if (is_next && slack <= FINE_NS)
-		count += level->active - first_after(level, level->gone, level->active,
-		    entry->start_ns + slack);
-	else
-		count += count_covering(level, level->gone, level->active, entry);
-	count += count_covering(level, level->recent, level->head, entry);
-	if (entry->accepted)
-		return count;
-	/* Those behind it that may have started before it. */
-	for (uint32_t i = level->head + 1; i < level->end; i++) {
-		const struct level_entry *other = &level->entries[i];
+	active = level->active - first_after(level, level->gone, level->active, at_ns);
+	count = is_next && slack <= FINE_NS ? active :
+	    count_covering(level, level->gone, level->active, entry);
+	for (uint32_t i = level->recent; i < level->head; i++) {
+		bool runs = level->entries[i].accepted && level->entries[i].end_ns > at_ns;
 
-		if (other->start_ns - doubt_ns - slack > entry->start_ns)
-			break;
-		if (other->accepted)
-			count += covers(other, entry);
+		active += runs;
+		count += runs && covers(&level->entries[i], entry);
 	}
-	return count;
+	if (!entry->accepted)
+		return count + 1 + count_before(level, doubt_ns);
+	*beside = active + 1 + count_with(level, at_ns);
+	return count + 1;
 }
 
-static uint32_t judge(struct level *level) {
+static uint32_t judge(struct level *level, uint32_t *beside) {
 	const struct level_entry *entry = &level->entries[level->head];
 
 	if (entry->start_ns < level->swept_ns - keep_ns(level))
 		return 0;
 	if (!entry->accepted && entry->start_ns <= level->lost_ns)
 		return 0;
-	return count_level(level);
-}
-
-/* How many may have been in flight just after the entry at level->head started. */
-static uint32_t count_beside(const struct level *level) {
-	const struct level_entry *entry = &level->entries[level->head];
-	int64_t at_ns = entry->start_ns + slack_ns(entry);
-	uint32_t count = 1 + level->active -
-	    first_after(level, level->gone, level->active, at_ns);
-
-	for (uint32_t i = level->recent; i < level->head; i++)
-		count += level->entries[i].accepted && level->entries[i].end_ns > at_ns;
-	for (uint32_t i = level->head + 1;
-	     i < level->end && level->entries[i].start_ns <= at_ns; i++)
-		count += level->entries[i].accepted && level->entries[i].end_ns > at_ns;
-	return count;
+	return count_level(level, beside);
 }
 
 bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out) {
@@ -349,10 +355,9 @@ bool level_next(struct level *level, int64_t now_ns, struct level_verdict *out) 
 		return false;
 	entry = &level->entries[level->head];
 	*out = (struct level_verdict){ .tag = entry->tag, .start_ns = entry->start_ns,
-		.took_ns = entry->end_ns - entry->start_ns, .level = judge(level), .accepted = entry->accepted };
+		.took_ns = entry->end_ns - entry->start_ns, .accepted = entry->accepted };
+	out->level = judge(level, &out->beside);
 	note_peak(level);
-	if (entry->accepted && out->level != 0)
-		out->beside = count_beside(level);
 	out->most = most_level(level, entry, out->level);
 	if (entry->start_ns > level->swept_ns)
 		level->swept_ns = entry->start_ns;
