@@ -470,6 +470,7 @@ static void send_canary(struct engine_hints *hints, const struct generation *gen
 
 static void say(struct engine_hints *hints, const struct hint_queue *queue,
     const struct window_view *view, int64_t now_ns, struct hint_say *out) {
+	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
 	lane_set lanes = queue->given & ~LANE_ORIGIN;
 
 	*out = (struct hint_say){ .kind = HINTS_NOTHING };
@@ -478,7 +479,7 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 	if (view->window == 0) {
 		say_closed(&queue->owner, view, now_ns, out);
 	} else if (lanes != 0 && !queue->reloading) {
-		say_lanes(&hints->mtas[queue->mta].widths, lanes, queue->lanes,
+		say_lanes(widths, lanes, queue->lanes,
 		    short_ms(queue, now_ns), out);
 		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
 			out->lanes.canary = (uint8_t)queue->canary;
@@ -488,7 +489,9 @@ static void say(struct engine_hints *hints, const struct hint_queue *queue,
 		out->lanes.begins = hint_class_bounds(hints, queue) &&
 		    !hint_queue_is_full(hints, queue, now_ns);
 		out->lanes.single_serial = queue->single_serial;
-		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS) {
+		/* not those that were offered for a window that has fallen since */
+		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS &&
+		    lane_sum(widths, lanes) + queue->singles <= view->window) {
 			out->lanes.single = (uint8_t)queue->single;
 			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
 			    queue->singles);

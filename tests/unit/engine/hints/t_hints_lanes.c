@@ -177,6 +177,21 @@ TEST_IN(world_open, world_close, single_messages_that_wait_for_mail_are_not_lost
 	assert_int_equal(out, 3);
 }
 
+/* Three were offered for a window of 9, and no mail came until it had fallen. */
+TEST_IN(world_open, world_close, single_messages_of_a_window_that_fell_do_not_go) {
+	begin_with(9, "5+3+1");
+	fails(3, 0);
+	fails(2, 0);
+	assert_string_equal(lanes_after("a.example", 0), "5+1");
+	result("a.example", 5, 900, 0);
+	result("a.example", 1, 900, 0);
+	for (unsigned i = 0; i < 10; i++)
+		turn(50 * NS_PER_MS);
+	set_window("a.example", 6);
+	turn(50 * NS_PER_MS);
+	assert_int_equal(count_by(10, 20), 0);
+}
+
 TEST_IN(world_open, world_close, lanes_that_postfix_suspends_are_passed_over) {
 	struct lane_use use = { .took_ms = 10, .width = 3, .tried = true };
 
