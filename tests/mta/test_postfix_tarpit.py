@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: ISC
-"""Real Postfix, and a site that refuses nothing: above five sessions each message takes three
+"""Real Postfix, and a site that refuses nothing: above five sessions each message takes two
 seconds more.  Its ceiling is found from the log's durations, and its mail goes faster for it."""
 import time
 
@@ -9,7 +9,7 @@ from lib.outbound import REMOTE, Outbound
 from lib.postern import one_class
 from lib.testing import main
 
-PORT, LIMIT, SLOW, WAVE, WAVES = 2025, 5, 3, 40, 10
+PORT, LIMIT, SLOW, WAVE, WAVES = 2025, 5, 2, 40, 10
 TARPIT = "192.0.2.11"
 HOSTS = {TARPIT: "tarpit.example"}
 
