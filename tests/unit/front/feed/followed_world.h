@@ -105,4 +105,10 @@ static inline void expect(const char *lines) {
 	seen[0] = '\0';
 }
 
+/* The log grows by that, and these lines come of it. */
+static inline void log_grows(const char *text, const char *lines) {
+	put(path, text);
+	expect(lines);
+}
+
 #endif

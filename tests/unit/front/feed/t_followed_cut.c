@@ -9,16 +9,13 @@
 TEST_IN(prepare, clean, copied_and_cut) {
 	put(path, "");
 	begin();
-	put(path, "one line\n");
-	expect("one line|");
+	log_grows("one line\n", "one line|");
 	assert_int_equal(truncate(path, 0), 0);
-	put(path, "two\n");
-	expect("two|");
+	log_grows("two\n", "two|");
 	assert_int_equal(followed.counts.truncated, 1);
 	/* and grown beyond its old length meanwhile */
 	assert_int_equal(truncate(path, 0), 0);
-	put(path, "three, four, five\nsix\n");
-	expect("three, four, five|six|");
+	log_grows("three, four, five\nsix\n", "three, four, five|six|");
 	assert_int_equal(followed.counts.truncated, 2);
 	followed_log_close(&followed);
 	assert_int_equal(truncate(path, 0), 0);
@@ -55,8 +52,7 @@ TEST_IN(prepare, clean, the_same_number_again) {
 
 	put(path, "");
 	begin();
-	put(path, "a first line\n");
-	expect("a first line|");
+	log_grows("a first line\n", "a first line|");
 	before = followed.files[0].origin;
 	followed_log_close(&followed);
 	assert_int_equal(unlink(path), 0);

@@ -10,10 +10,8 @@ TEST_IN(prepare, clean, what_is_there_is_old) {
 	put(path, "old\nhal");
 	begin();
 	expect("");
-	put(path, "f\nnew\npart");
-	expect("new|");
-	put(path, "ly\n\n");
-	expect("partly||");
+	log_grows("f\nnew\npart", "new|");
+	log_grows("ly\n\n", "partly||");
 	assert_int_equal(followed.counts.long_lines, 0);
 }
 
@@ -21,8 +19,7 @@ TEST_IN(prepare, clean, or_not_by_choice) {
 	put(path, "old\nhal");
 	begin_with(path, true);
 	expect("old|");
-	put(path, "f\n");
-	expect("half|");
+	log_grows("f\n", "half|");
 	/* that was the first time */
 	followed_log_close(&followed);
 	begin_with(path, true);
@@ -33,8 +30,7 @@ TEST_IN(prepare, clean, what_comes_later_is_new) {
 	begin();
 	assert_int_equal(followed.error, ENOENT);
 	expect("");
-	put(path, "a\nb\n");
-	expect("a|b|");
+	log_grows("a\nb\n", "a|b|");
 	assert_int_equal(followed.error, 0);
 	assert_int_equal(followed.counts.replaced, 0);
 }
@@ -46,15 +42,13 @@ TEST_IN(prepare, clean, even_while_nobody_looks) {
 	begin();
 	expect("a|");
 	begin_again();
-	put(path, "b\n");
-	expect("b|");
+	log_grows("b\n", "b|");
 }
 
 TEST_IN(prepare, clean, renamed_and_made_anew) {
 	put(path, "");
 	begin();
-	put(path, "a\n");
-	expect("a|");
+	log_grows("a\n", "a|");
 	assert_int_equal(rename(path, other), 0);
 	put(other, "b\n");
 	expect("b|");
@@ -62,30 +56,25 @@ TEST_IN(prepare, clean, renamed_and_made_anew) {
 	put(other, "c\n");
 	expect("c|");
 	put(other, "d\n");
-	put(path, "e\n");
-	expect("d|e|");
+	log_grows("e\n", "d|e|");
 	now_ns += 3600 * NS_PER_SECOND;
 	put(other, "late\n");	/* another writer is slow */
 	expect("late|");
-	put(path, "f\n");
-	expect("f|");
+	log_grows("f\n", "f|");
 	assert_int_equal(followed.counts.replaced, 1);
 	now_ns += 25 * 3600 * NS_PER_SECOND;
 	expect("");
 	assert_int_equal(followed.count, 1);
-	put(path, "g\n");
-	expect("g|");
+	log_grows("g\n", "g|");
 }
 
 /* Rotated three times while each writer stays where it is. */
 TEST_IN(prepare, clean, all_renamed_files_are_read_on) {
 	put(path, "0\n");
 	begin();
-	put(path, "a\n");
-	expect("a|");
+	log_grows("a\n", "a|");
 	assert_int_equal(rename(path, other), 0);
-	put(path, "b\n");
-	expect("b|");
+	log_grows("b\n", "b|");
 	assert_int_equal(rename(other, third), 0);
 	assert_int_equal(rename(path, other), 0);
 	put(path, "c\n");
@@ -144,8 +133,7 @@ static uint64_t lost_when_renamed(int times) {
 
 	put(path, "");
 	begin();
-	put(path, "0\n");
-	expect("0|");
+	log_grows("0\n", "0|");
 	followed_log_close(&followed);
 	for (int i = 1; i <= times; i++) {
 		char line[16];
@@ -180,16 +168,13 @@ TEST_IN(prepare, clean, renamed_back) {
 	begin();
 	put(path, "a\n");
 	assert_int_equal(rename(path, other), 0);
-	put(path, "b\n");
-	expect("a|b|");
+	log_grows("b\n", "a|b|");
 	assert_int_equal(rename(other, path), 0);
 	expect("");
-	put(path, "c\n");
-	expect("c|");
+	log_grows("c\n", "c|");
 	now_ns += 30 * 3600 * NS_PER_SECOND;
 	expect("");
-	put(path, "d\n");
-	expect("d|");
+	log_grows("d\n", "d|");
 }
 
 TEST_IN(prepare, clean, removed_and_made_again) {
@@ -199,16 +184,14 @@ TEST_IN(prepare, clean, removed_and_made_again) {
 	assert_int_equal(unlink(path), 0);
 	expect("a|");
 	assert_int_equal(followed.error, ENOENT);
-	put(path, "b\n");
-	expect("b|");
+	log_grows("b\n", "b|");
 	assert_int_equal(followed.error, 0);
 }
 
 TEST_IN(prepare, clean, goes_on_where_the_last_one_was) {
 	put(path, "old\n");
 	begin();
-	put(path, "a\n");
-	expect("a|");
+	log_grows("a\n", "a|");
 	followed_log_close(&followed);
 	put(path, "b\n");
 	begin();
@@ -239,12 +222,10 @@ TEST_IN(prepare, clean, long_lines_are_passed_over) {
 	expect("a|");
 	assert_int_equal(followed.counts.long_lines, 1);
 	begin_again();		/* in the middle of it */
-	put(path, "x\nb\n");
-	expect("b|");
+	log_grows("x\nb\n", "b|");
 	text[FOLLOWED_LINE_MAX + 1] = '\0';
 	put(path, text);
-	put(path, "\nc\n");
-	expect("c|");
+	log_grows("\nc\n", "c|");
 	assert_int_equal(followed.counts.long_lines, 1);
 	text[FOLLOWED_LINE_MAX] = '\0';
 	put(path, text);
@@ -266,17 +247,14 @@ TEST_IN(prepare, clean, what_is_no_file_is_told) {
 	expect("");
 	assert_int_equal(followed.error, EINVAL);
 	assert_int_equal(unlink(path), 0);
-	put(path, "a\n");
-	expect("a|");
-	put(path, "b\n");
-	expect("b|");
+	log_grows("a\n", "a|");
+	log_grows("b\n", "b|");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0);
 	expect("");
 	assert_int_equal(followed.error, EINVAL);
 	assert_int_equal(rmdir(path), 0);
-	put(path, "c\n");
-	expect("c|");
+	log_grows("c\n", "c|");
 	assert_int_equal(followed.error, 0);
 }
 
@@ -286,8 +264,7 @@ TEST_IN(prepare, clean, help_is_asked_for) {
 	put(path, "");
 	assert_int_equal(chmod(scratch, 0755), 0);
 	begin();
-	put(path, "a\n");
-	expect("a|");
+	log_grows("a\n", "a|");
 	assert_int_equal(rename(path, other), 0);
 	put(path, "b\n");
 	assert_int_equal(chmod(path, 0600), 0);

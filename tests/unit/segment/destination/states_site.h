@@ -21,6 +21,11 @@ static inline enum states_locked lock_it(const char *name, enum states_create cr
 	return states_lock(lock, clock_now_ns(), create);
 }
 
+static inline void store_it(struct state_lock *lock) {
+	states_store(lock);
+	states_unlock(lock);
+}
+
 static inline void begin(const char *name, uint16_t ceiling, const char *reason) {
 	struct state_lock lock;
 
@@ -31,8 +36,7 @@ static inline void begin(const char *name, uint16_t ceiling, const char *reason)
 	lock.state.window.ceiling = ceiling;
 	lock.state.window.state = ceiling == 0 ? WINDOW_OPEN : WINDOW_LIMITED;
 	lock.reason = reason;
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 }
 
 static inline void set_flags(const char *name, uint8_t flags) {
@@ -40,8 +44,7 @@ static inline void set_flags(const char *name, uint8_t flags) {
 
 	assert_int_equal(lock_it(name, STATES_CREATE, &lock), STATES_HELD);
 	lock.state.flags = flags;
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 }
 
 static inline bool is_another(void *context, const struct flight_process *process) {

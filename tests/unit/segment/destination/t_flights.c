@@ -119,8 +119,7 @@ static unsigned connect_it(const char *name, int32_t pid, const char *queue_id,
 	attempt.level = (uint16_t)(others + 1);
 	assert_true(flights_connect(&lock, &process, &attempt, ref));
 	assert_int_equal(flights_others_connected(&lock, &process, ref), others);
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 	return others;
 }
 

@@ -28,8 +28,7 @@ TEST_IN(site_begin, site_end, a_state_is_stored_whole) {
 	lock.state.in_flight = 99;	/* not for us to tell */
 	lock.reason = "421 4.7.0 slow down";
 	lock.origin = (struct state_origin){ 7, 70 };
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 
 	assert_true(find("a.example", &found));
 	assert_string_equal(found.name, "a.example");
@@ -139,8 +138,7 @@ TEST_IN(site_begin, site_end, a_senseless_window_is_begun_anew) {
 	assert_int_equal(lock_it("a.example", STATES_CREATE, &lock), STATES_HELD);
 	lock.state.ok = 3;
 	lock.state.window.state = 7;
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 	assert_true(find("a.example", &found));
 	assert_false(found.state.begun);
 	assert_int_equal(found.state.ok, 3);
@@ -150,8 +148,7 @@ TEST_IN(site_begin, site_end, a_senseless_window_is_begun_anew) {
 	assert_int_equal(lock.state.window.state, 0);
 	assert_int_equal(lock.state.ok, 3);
 	assert_int_equal(counted(COUNTER_WINDOWS_BEGUN_ANEW), 1);
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 	begin("a.example", 2, NULL);
 	assert_true(find("a.example", &found));
 	assert_true(found.state.begun);
@@ -320,8 +317,7 @@ TEST_IN(site_begin, site_end, reasons_of_the_dead_stay_longest) {
 	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, INT64_MAX);
 	lock.state.begun = true;
 	lock.reason = "gone";
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 	for (unsigned i = 0; i < 900; i++) {
 		snprintf(name, sizeof(name), "n%u.example", i);
 		begin(name, 0, name);
@@ -350,8 +346,7 @@ TEST_IN(site_begin, site_end, a_full_table_keeps_what_is_worth_most) {
 	begin(names[2], 0, NULL);
 	assert_int_equal(lock_it(names[2], STATES_CREATE, &lock), STATES_HELD);
 	window_suspend(&lock.state.window, WINDOW_CAUSE_RULE, INT64_MAX);
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 	begin(names[3], 4, NULL);
 	/* a table of 256 */
 	for (unsigned i = 0; i < 3000; i++) {

@@ -45,8 +45,7 @@ static void fill(int64_t now_ns) {
 	window_begin(&lock.state.window, &window_defaults);
 	window_hold(&lock.state.window, WINDOW_CAUSE_HAND, INT64_MAX);
 	lock.state.begun = true;
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 	assert_true(recipients_hold(site.segment, &hold, now_ns));
 	hold.until_ns = INT64_MAX;
 	hold.address = "jim@a.example";

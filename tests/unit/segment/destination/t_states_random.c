@@ -84,8 +84,7 @@ static void change(unsigned number) {
 	*state = lock.state;
 	if (random_below(&dice, 2) == 0)
 		states_store(&lock);	/* twice is as good as once */
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 }
 
 static void fly(unsigned number, unsigned process) {
@@ -265,8 +264,7 @@ static void count_on(unsigned name, uint32_t number, const char *reason) {
 	lock.state.window.until_ns = number;
 	lock.state.window.canary_ns = number;
 	lock.reason = reason;
-	states_store(&lock);
-	states_unlock(&lock);
+	store_it(&lock);
 }
 
 static void *write_all_the_time(void *context) {
