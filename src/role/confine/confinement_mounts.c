@@ -12,21 +12,16 @@
 
 #include "base/text.h"
 #include "role/confine/confinement.h"
+#include "wire/ask/span.h"
 
 #define NAMED_MOST 4
 
-/* A part of a line. */
-struct word {
-	const char *text;
-	size_t length;
-};
-
 struct mount {
-	struct word device, root, place, options;
+	struct span device, root, place, options;
 };
 
-static struct word next_word(const char **at) {
-	struct word word = { *at, strcspn(*at, " \n") };
+static struct span next_word(const char **at) {
+	struct span word = { *at, strcspn(*at, " \n") };
 
 	*at += word.length;
 	*at += **at == ' ';
@@ -50,39 +45,31 @@ static bool mount_parse(const char *line, struct mount *mount) {
 	    mount->place.text[0] == '/';
 }
 
-static bool same(struct word a, struct word b) {
+static bool same(struct span a, struct span b) {
 	return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
 /* "/" is the beginning of no name. */
-static size_t length_of(struct word path) {
+static size_t length_of(struct span path) {
 	return path.length == 1 ? 0 : path.length;
 }
 
-static bool is_below(struct word path, struct word directory) {
+static bool is_below(struct span path, struct span directory) {
 	size_t length = length_of(directory);
 
 	return path.length >= length && memcmp(path.text, directory.text, length) == 0 &&
 	    (path.length == length || path.text[length] == '/');
 }
 
-static bool has(struct word options, const char *flag) {
-	size_t length = strlen(flag);
-
-	for (size_t at = 0; at + length <= options.length;) {
-		size_t end = at;
-
-		while (end < options.length && options.text[end] != ',')
-			end++;
-		if (end - at == length && memcmp(options.text + at, flag, length) == 0)
+static bool has(struct span options, const char *flag) {
+	while (options.length > 0)
+		if (span_is(span_until(&options, ','), flag))
 			return true;
-		at = end + 1;
-	}
 	return false;
 }
 
 /* The mount that has the path there: the deepest, and of these the last. */
-static bool mount_find(const char *mounts, struct word path, struct mount *found) {
+static bool mount_find(const char *mounts, struct span path, struct mount *found) {
 	struct mount mount;
 	bool any = false;
 
@@ -99,7 +86,7 @@ static bool mount_find(const char *mounts, struct word path, struct mount *found
 /* Do both have the same directory at our mount's place? */
 static bool is_same_directory(const struct mount *ours, const struct mount *first) {
 	size_t above = length_of(first->root);
-	struct word rest = { ours->place.text + length_of(first->place),
+	struct span rest = { ours->place.text + length_of(first->place),
 		ours->place.length - length_of(first->place) };
 
 	if (rest.length == 1)
@@ -112,12 +99,12 @@ static bool is_same_directory(const struct mount *ours, const struct mount *firs
 }
 
 /* No delivery has business there. */
-static bool is_no_matter(struct word place) {
+static bool is_no_matter(struct span place) {
 	static const char *const places[] = { "/proc", "/sys", "/run/systemd", "/run/credentials",
 		"/boot", "/efi" };
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (is_below(place, (struct word){ places[i], strlen(places[i]) }))
+		if (is_below(place, span_text(places[i])))
 			return true;
 	return false;
 }
