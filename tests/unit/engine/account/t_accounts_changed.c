@@ -143,6 +143,8 @@ static unsigned known_of_newcomers(const char *name) {
 }
 
 TEST_IN(begin, site_end, logins_whose_mail_was_given_up_make_room_in_a_full_table) {
+	unsigned charged = 0;
+
 	fill();
 	assert_true(known_of_newcomers("none") < 100);
 	for (unsigned i = 0; i < CROWD; i++) {
@@ -154,7 +156,14 @@ TEST_IN(begin, site_end, logins_whose_mail_was_given_up_make_room_in_a_full_tabl
 		answer = rcpt(login, instance, "last@x");
 		engine_account_process_over(site.engine, answer.process, false, now_ns);
 	}
-	assert_int_equal(used("crowd1"), 0);
+	for (unsigned i = 0; i < CROWD; i++) {
+		char login[32];
+
+		snprintf(login, sizeof(login), "crowd%u", i);
+		charged += used(login) > 0;
+	}
+	/* the note of a transaction may have been evicted */
+	assert_true(charged < CROWD / 10);
 	now_ns += MINUTE;
 	assert_true(known_of_newcomers("late") > 90);
 }
