@@ -138,11 +138,10 @@ static void compile_limits(struct compilation *c, const config_setting_t *entry,
 	account->fresh = account_store(c, of_new.quotas, of_new.count);
 	compilation_value(fresh, "accounts[].new.for", &value);
 	account->new_for_s = (uint32_t)(value.number / NS_PER_SECOND);
-	if (compilation_value(each, "accounts[].each.recipients_per_message", &value)) {
-		account->per_message = (uint32_t)value.number;
+	compilation_store(c, BOOK_MAIN, "accounts[].each", each, account);
+	if (account->per_message != 0)
 		(void)compilation_place(c, compilation_member(each,
 		    "accounts[].each.recipients_per_message"), &account->per_message_line);
-	}
 	if (fresh != NULL && of_new.count == 0)
 		note(c, fresh, "account %s: new sets no limit; set recipients, messages or "
 		    "bytes", name);
@@ -155,16 +154,12 @@ static void compile_limits(struct compilation *c, const config_setting_t *entry,
 /* One "N/TIME"; left alone where there is none. */
 static bool read_one(struct compilation *c, const config_setting_t *group, const char *path,
     uint32_t *most, uint32_t *period_s) {
-	const config_setting_t *setting = compilation_member(group, path);
-	const config_setting_t *element = setting == NULL ? NULL : setting_element(setting, 0);
 	struct setting_value value;
-	char why[256];
+	unsigned count = compilation_element_count(group, path);
 
-	if (element == NULL)
-		return false;
-	if (setting_element_count(setting) > 1)
-		complain(c, setting, "%s: only one value is supported", path);
-	if (!setting_parse(setting_find(path), element, &value, why, sizeof(why)))
+	if (count > 1)
+		complain(c, compilation_member(group, path), "%s: only one value is supported", path);
+	if (count == 0 || !compilation_element(group, path, 0, &value))
 		return false;	/* check.c has said so */
 	*most = (uint32_t)value.number;
 	*period_s = (uint32_t)(value.period_ns / NS_PER_SECOND);
@@ -189,51 +184,45 @@ static void compile_health(struct compilation *c, const config_setting_t *entry,
 	limits->unknown_period_s = 3600;
 	(void)read_one(c, health, "accounts[].health.unknown", &limits->unknown,
 	    &limits->unknown_period_s);
-	compilation_value(health, "accounts[].health.failed_percent", &value);
-	limits->failed_percent = (uint32_t)value.number;
-	compilation_value(health, "accounts[].health.of", &value);
-	limits->of = (uint32_t)value.number;
+	compilation_store(c, BOOK_MAIN, "accounts[].health", health, account);
 	compilation_value(health, "accounts[].health.action", &value);
 	account->health_action = value.number == 1 ? ACCOUNT_HEALTH_ALERT : ACCOUNT_HEALTH_HOLD;
 	if (compilation_header(c)->mta_count == 0)
 		note(c, health, "account %s: health needs delivery results; configure mta", name);
 }
 
-static void compile_text(struct compilation *c, const config_setting_t *entry,
-    struct generation_account *account, const char *name) {
-	struct setting_value value;
+static void check_text(struct compilation *c, const config_setting_t *entry,
+    const struct generation_account *account, const char *name) {
 	char why[256];
 
-	compilation_value(entry, "accounts[].text", &value);
-	if (!account_text_check(value.text, why, sizeof(why)))
+	if (account->text != 0 &&
+	    !account_text_check(block_at(&c->block, account->text), why, sizeof(why)))
 		complain(c, compilation_member(entry, "accounts[].text"), "account %s: text: %s",
 		    name, why);
-	account->text = block_text(&c->block, value.text);
-	compilation_value(entry, "accounts[].action", &value);
-	account->action = value.number == 1 ? ACCOUNT_ACTION_REJECT : ACCOUNT_ACTION_DEFER;
-	compilation_value(entry, "accounts[].bounces", &value);
-	account->counts_bounces = value.number == 1;
-	account->observe = compilation_value(entry, "accounts[].observe", &value) ?
-	    (uint8_t)value.number : compilation_header(c)->observe;
+}
+
+static struct generation_account stored_account(struct compilation *c,
+    const config_setting_t *entry) {
+	struct generation_account account = { .observe = compilation_header(c)->observe };
+
+	compilation_store(c, BOOK_MAIN, "accounts[]", entry, &account);
+	return account;
 }
 
 static void compile_free(struct compilation *c, const config_setting_t *entry,
     struct generation_account *account) {
-	const config_setting_t *list = compilation_member(entry, "accounts[].free");
-	unsigned count = list == NULL ? 0 : setting_element_count(list);
+	unsigned count = compilation_element_count(entry, "accounts[].free");
 	uint32_t at = count == 0 ? 0 : block_reserve(&c->block, count * sizeof(uint32_t));
 
 	for (unsigned i = 0; i < count && at != 0; i++) {
-		const config_setting_t *element = setting_element(list, i);
 		struct setting_value value;
-		char why[256];
 		uint32_t text;
 
-		if (!setting_parse(setting_find("accounts[].free"), element, &value, why,
-		    sizeof(why)))
+		if (!compilation_element(entry, "accounts[].free", i, &value))
 			continue;
 		if (strchr(value.text, '@') != NULL)
-			complain(c, element, "accounts.free: \"%s\" must be a domain, not an "
+			complain(c, setting_element(compilation_member(entry, "accounts[].free"), i),
+			    "accounts.free: \"%s\" must be a domain, not an "
 			    "address", value.text);
 		text = block_text(&c->block, value.text);
 		if (c->block.failed)
@@ -270,17 +259,11 @@ static void compile_pattern(struct compilation *c, const config_setting_t *eleme
 		pattern->behind = (uint32_t)length - pattern->before - 1;
 }
 
-static unsigned pattern_count(const config_setting_t *entry) {
-	const config_setting_t *match = compilation_member(entry, "accounts[].match");
-
-	return match == NULL ? 0 : setting_element_count(match);
-}
-
 static void compile_match(struct compilation *c, const config_setting_t *entry,
     uint32_t account, const char *name) {
 	const config_setting_t *match = compilation_member(entry, "accounts[].match");
 	struct generation_accounts *a;
-	unsigned count = pattern_count(entry);
+	unsigned count = compilation_element_count(entry, "accounts[].match");
 
 	if (count == 0)
 		complain(c, match != NULL ? match : entry, "account %s has no logins; set match",
@@ -311,19 +294,19 @@ static void check_name(struct compilation *c, const config_setting_t *entry, uin
 }
 
 static void compile_entry(struct compilation *c, const config_setting_t *entry, uint32_t index) {
-	struct generation_account account = { .action = ACCOUNT_ACTION_DEFER };
-	struct setting_value value;
+	struct generation_account account = stored_account(c, entry);
 	char name[256] = "?";
 
 	account.file = compilation_place(c, entry, &account.line);
-	if (compilation_value(entry, "accounts[].name", &value)) {
-		account.name = block_text(&c->block, value.text);
-		log_quote(name, sizeof(name), value.text, strlen(value.text));
+	if (account.name != 0) {
+		const char *text = block_at(&c->block, account.name);
+
+		log_quote(name, sizeof(name), text, strlen(text));
 	} else if (compilation_member(entry, "accounts[].name") == NULL) {
 		complain(c, entry, "an entry of accounts has no name");
 	}
 	check_name(c, entry, index, account.name);
-	compile_text(c, entry, &account, name);
+	check_text(c, entry, &account, name);
 	compile_limits(c, entry, &account, name);
 	compile_health(c, entry, &account, name);
 	compile_free(c, entry, &account);
@@ -339,7 +322,8 @@ static bool make_room(struct compilation *c, const config_setting_t *list, unsig
 	uint32_t accounts_at, patterns_at;
 
 	for (unsigned i = 0; i < count; i++)
-		patterns += pattern_count(config_setting_get_elem(list, i));
+		patterns += compilation_element_count(config_setting_get_elem(list, i),
+		    "accounts[].match");
 	accounts_at = block_reserve(&c->block, (count + more) *
 	    sizeof(struct generation_account));
 	patterns_at = block_reserve(&c->block, (patterns + 1) *
@@ -375,7 +359,7 @@ static void compile_class_quota(struct compilation *c, const config_setting_t *g
 	struct quota_list of_client = read_group(c, client, "classes[].client");
 	struct quota_list of_class = read_group(c, group, "classes[]");
 	const struct generation_class *class = class_at(c, class_index);
-	struct generation_account account = { .action = ACCOUNT_ACTION_DEFER };
+	struct generation_account account = stored_account(c, NULL);
 	char name[LOGIN_MAX], folded[LOGIN_MAX + 2];
 	struct generation_login_pattern pattern = { .account = index };
 	struct generation_accounts *a;
@@ -388,7 +372,6 @@ static void compile_class_quota(struct compilation *c, const config_setting_t *g
 	account.name = block_text(&c->block, name);
 	account.each = account_store(c, of_client.quotas, of_client.count);
 	account.all = account_store(c, of_class.quotas, of_class.count);
-	compile_text(c, NULL, &account, name);
 	class = class_at(c, class_index);
 	account.observe = client != NULL ? class->client_observe : class->observe;
 	account.counts_bounces = 1;

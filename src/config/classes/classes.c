@@ -48,45 +48,28 @@ static void add_masks(struct class_work *w, const config_setting_t *masks, const
 	}
 }
 
-static uint32_t number_or(const config_setting_t *group, const char *path, uint32_t otherwise) {
-	struct setting_value value;
-
-	return compilation_value(group, path, &value) ? (uint32_t)value.number : otherwise;
-}
-
-static struct rate_limit rate(struct class_work *w, const config_setting_t *group,
-    const char *path, const char *burst_path, const char *name) {
-	struct setting_value value;
-	struct rate_limit limit = { .count = 0 };
-
-	if (compilation_value(group, path, &value)) {
-		limit.count = (uint32_t)value.number;
-		limit.period_ns = value.period_ns;
-		limit.burst = number_or(group, burst_path, 0);
-	} else if (has(group, burst_path) && !has(group, path)) {
-		complain(w->c, compilation_member(group, burst_path),
-		    "class %s: burst needs a rate", name);
-	}
-	return limit;
+static void check_burst(struct class_work *w, const config_setting_t *group, const char *name) {
+	if (has(group, "burst") && !has(group, "rate"))
+		complain(w->c, compilation_member(group, "burst"), "class %s: burst needs a rate",
+		    name);
 }
 
 static void compile_text(struct class_work *w, const config_setting_t *group,
     struct generation_class *class, const char *name) {
-	const config_setting_t *text = compilation_member(group, "classes[].text");
+	const config_setting_t *where = compilation_member(group, "classes[].text");
+	const char *text = block_at(&w->c->block, class->text);
 	struct setting_value value;
 	char why[256];
 
 	compilation_value(group, "classes[].retry", &value);
 	class->retry_s = (uint32_t)((value.number + NS_PER_SECOND - 1) / NS_PER_SECOND);
-	compilation_value(group, "classes[].text", &value);
-	class->text = block_text(&w->c->block, value.text);
 	/* most have the same text; equal ones have equal offsets */
-	if (class->text != 0 && class->text == w->good_text && strlen(name) <= w->good_name)
+	if (class->text == 0 || (class->text == w->good_text && strlen(name) <= w->good_name))
 		return;
-	if (!reply_text_check(value.text, why, sizeof(why))) {
-		complain(w->c, text, "class %s: text: %s", name, why);
-	} else if (reply_text_longest(value.text, strlen(name)) > REPLY_TEXT_SIZE - 1) {
-		complain(w->c, text, "class %s: text can exceed %d characters after "
+	if (!reply_text_check(text, why, sizeof(why))) {
+		complain(w->c, where, "class %s: text: %s", name, why);
+	} else if (reply_text_longest(text, strlen(name)) > REPLY_TEXT_SIZE - 1) {
+		complain(w->c, where, "class %s: text can exceed %d characters after "
 		    "substitution of its placeholders", name, REPLY_TEXT_SIZE - 1);
 	} else {
 		w->good_text = class->text;
@@ -118,14 +101,10 @@ static void note_places(struct class_work *w, const config_setting_t *group,
 
 /* Of recipients, messages or bytes (accounts.c). */
 static bool class_has_quotas(const config_setting_t *group, const config_setting_t *client) {
-	static const char *const paths[] = { "classes[].recipients", "classes[].messages",
-		"classes[].bytes" };
-	static const char *const of_client[] = { "classes[].client.recipients",
-		"classes[].client.messages", "classes[].client.bytes" };
+	static const char *const names[] = { "recipients", "messages", "bytes" };
 
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if ((group != NULL && has(group, paths[i])) ||
-		    (client != NULL && has(client, of_client[i])))
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (has(group, names[i]) || has(client, names[i]))
 			return true;
 	return false;
 }
@@ -133,24 +112,15 @@ static bool class_has_quotas(const config_setting_t *group, const config_setting
 static void compile_limits(struct class_work *w, const config_setting_t *group,
     const config_setting_t *client, struct generation_class *class, const char *name) {
 	struct limits *limits = &class->limits;
-	struct setting_value bits;
 
-	limits->sessions = number_or(group, "classes[].hold_at", UNLIMITED);
-	limits->inbound = number_or(group, "classes[].refuse_at", UNLIMITED);
 	if (!has(group, "classes[].hold_at"))
 		limits->sessions = limits->inbound;
 	if (!has(group, "classes[].refuse_at"))
 		limits->inbound = limits->sessions;
-	limits->client_sessions = number_or(client, "classes[].client.sessions", UNLIMITED);
-	limits->rate = rate(w, group, "classes[].rate", "classes[].burst", name);
-	limits->client_rate = rate(w, client, "classes[].client.rate",
-	    "classes[].client.burst", name);
+	check_burst(w, group, name);
+	check_burst(w, client, name);
 	class->has_client_limit = limits->client_sessions != UNLIMITED ||
 	    limits->client_rate.count > 0;
-	compilation_value(client, "classes[].client.ipv4", &bits);
-	class->client_bits_v4 = (uint8_t)bits.number;
-	compilation_value(client, "classes[].client.ipv6", &bits);
-	class->client_bits_v6 = (uint8_t)bits.number;
 	class->has_quotas = class_has_quotas(group, client);
 
 	if (client != NULL && !has(client, "classes[].client.sessions") &&
@@ -190,54 +160,37 @@ static void note_observe(struct class_work *w, const config_setting_t *group,
 	note_place(w, class, CLASS_AT_OUTBOUND_OBSERVE, outbound != NULL ? outbound : own);
 }
 
-/* The switches of the class: the innermost one that is given wins. */
-static void compile_observe(struct class_work *w, const config_setting_t *group,
+/* Of the switches the innermost one that is given wins. */
+static void store_class(struct class_work *w, const config_setting_t *group,
     const config_setting_t *client, struct generation_class *class) {
 	const struct generation *header = compilation_header(w->c);
-	struct setting_value value;
+	bool observe = header->observe, outbound = header->outbound_observe;
 
-	class->observe = compilation_value(group, "classes[].observe", &value) ?
-	    (uint8_t)value.number : header->observe;
-	class->client_observe = compilation_value(client, "classes[].client.observe", &value) ?
-	    (uint8_t)value.number : class->observe;
+	class->record = GENERATION_NO_RECORD;
+	class->limits = (struct limits){ .sessions = UNLIMITED, .inbound = UNLIMITED,
+		.client_sessions = UNLIMITED };
+	class->observe = observe;
+	compilation_store(w->c, BOOK_MAIN, "classes[]", group, class);
+	class->client_observe = class->observe;
+	compilation_store(w->c, BOOK_MAIN, "classes[].client", client, class);
 	class->outbound_observe = config_lookup(&w->c->config, "outbound.observe") ?
-	    header->outbound_observe : class->observe;
-	note_observe(w, group, client, class);
-	compilation_value(group, "classes[].bulk", &value);
-	class->bulk = (uint8_t)value.number;
-}
-
-static int by_port(const void *a, const void *b) {
-	return *(const uint16_t *)a - *(const uint16_t *)b;
+	    outbound : class->observe;
 }
 
 static void compile_ports(struct class_work *w, const config_setting_t *group,
     struct generation_class *class, const char *name) {
 	const config_setting_t *ports = compilation_member(group, "classes[].ports");
-	unsigned count = ports ? setting_element_count(ports) : 0, kept = 0;
-	uint16_t *list;
+	unsigned count = compilation_element_count(group, "classes[].ports");
 
 	class->any_port = ports == NULL;
 	if (ports == NULL)
 		return;
 	if (count == 0)
 		complain(w->c, ports, "class %s: ports is empty; omit it for all ports", name);
-	class->ports = block_reserve(&w->c->block, count * sizeof(*list));
-	if (class->ports == 0)
-		return;
-	list = block_at(&w->c->block, class->ports);
-	for (unsigned i = 0; i < count; i++) {
-		struct setting_value value;
-		char why[256];
-
-		if (setting_parse(setting_find("classes[].ports"), setting_element(ports, i),
-		    &value, why, sizeof(why)))
-			list[kept++] = (uint16_t)value.number;
-	}
-	qsort(list, kept, sizeof(*list), by_port);
-	for (unsigned i = 0; i < kept; i++)
-		if (class->port_count == 0 || list[class->port_count - 1] != list[i])
-			list[class->port_count++] = list[i];
+	class->ports = block_reserve(&w->c->block, count * sizeof(uint16_t));
+	if (class->ports != 0)
+		(void)compilation_numbers(group, "classes[].ports",
+		    block_at(&w->c->block, class->ports), &class->port_count, count);
 }
 
 static bool has_milter(const struct generation *header) {
@@ -252,27 +205,23 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 	struct generation_class *class = &w->classes[index];
 	const config_setting_t *client = compilation_member(group, "classes[].client");
 	const config_setting_t *match = compilation_member(group, "classes[].match");
-	struct setting_value value;
-	char name[2 * GENERATION_CLASS_NAME_MAX];
+	char name[2 * GENERATION_CLASS_NAME_MAX] = "?";
 
 	if (client != NULL && !config_setting_is_group(client))
 		client = NULL;
 	w->groups[index] = group;
-	class->record = GENERATION_NO_RECORD;
+	store_class(w, group, client, class);
 	class->file = compilation_place(c, group, &class->line);
-	if (compilation_value(group, "classes[].name", &value)) {
-		class->name = block_text(&c->block, value.text);
-		log_quote(name, sizeof(name), value.text, strlen(value.text));
-		if (strcmp(value.text, "-") == 0)
+	if (class->name != 0) {
+		const char *text = block_at(&c->block, class->name);
+
+		log_quote(name, sizeof(name), text, strlen(text));
+		if (strcmp(text, "-") == 0)
 			complain(c, group, "class name - is reserved: it means no class");
-	} else {
-		memcpy(name, "?", 2);
-		if (!has(group, "classes[].name"))
-			complain(c, group, "a class has no name");
+	} else if (!has(group, "classes[].name")) {
+		complain(c, group, "a class has no name");
 	}
 	compile_text(w, group, class, name);
-	compilation_value(group, "classes[].action", &value);
-	class->action = value.number == 1 ? CLASS_ACTION_DEFER : CLASS_ACTION_421;
 	if (class->action == CLASS_ACTION_DEFER && has_milter(compilation_header(c)))
 		note(c, compilation_member(group, "classes[].action"),
 		    "class %s: action \"defer\" means 421 for sessions reported by milter, "
@@ -280,7 +229,7 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 	compile_limits(w, group, client, class, name);
 	note_places(w, group, client, class);
 	compile_cluster_scope(c, group, class, name);
-	compile_observe(w, group, client, class);
+	note_observe(w, group, client, class);
 	compile_ports(w, group, class, name);
 	if (match == NULL || setting_element_count(match) == 0)
 		complain(c, match ? match : group, "class %s has no masks; set match", name);

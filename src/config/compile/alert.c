@@ -62,19 +62,15 @@ unsigned compile_command_words(struct compilation *c, const char *path, const ch
 
 /* The words of alert.on; without it all. */
 static uint32_t compile_on(const struct compilation *c) {
-	const config_setting_t *on = config_lookup(&c->config, "alert.on");
-	const struct setting *row = setting_find("alert.on");
+	const config_setting_t *group = config_lookup(&c->config, "alert");
+	struct setting_value value;
 	uint32_t bits = 0;
 
-	if (on == NULL)
+	if (compilation_member(group, "alert.on") == NULL)
 		return (1u << ALERT_KINDS) - 1;
-	for (unsigned i = 0; i < setting_element_count(on); i++) {
-		struct setting_value value;
-		char why[256];
-
-		if (setting_parse(row, setting_element(on, i), &value, why, sizeof(why)))
+	for (unsigned i = 0; i < compilation_element_count(group, "alert.on"); i++)
+		if (compilation_element(group, "alert.on", i, &value))
 			bits |= 1u << value.number;
-	}
 	return bits;
 }
 
@@ -84,7 +80,6 @@ void compile_alert(struct compilation *c) {
 	unsigned count = compile_command_words(c, "alert.command", "no alerts will be sent",
 	    words);
 	struct generation_alert *alert;
-	struct setting_value rate;
 
 	if (c->block.failed)
 		return;
@@ -92,9 +87,6 @@ void compile_alert(struct compilation *c) {
 	memcpy(alert->words, words, count * sizeof(words[0]));
 	alert->word_count = count;
 	alert->on = compile_on(c);
-	compilation_value(group, "alert.rate", &rate);
-	alert->rate = (struct rate_limit){ .count = (uint32_t)rate.number,
-		.period_ns = rate.period_ns };
 	if (alert->on == 0 && count > 0)
 		note(c, config_lookup(&c->config, "alert.on"), "alert.on is empty: no event "
 		    "triggers an alert");

@@ -153,12 +153,9 @@ void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
     struct generation_class *class, const char *name) {
 	const config_setting_t *where = compilation_member(group, "classes[].scope");
 	const struct limits *limits = &class->limits;
-	struct setting_value value;
 
-	compilation_value(group, "classes[].scope", &value);
-	if (value.number == 0)
+	if (class->wants_shared == 0)
 		return;
-	class->wants_shared = 1;
 	if (config_lookup(&c->config, "cluster") == NULL)
 		complain(c, where, "class %s: scope \"cluster\" needs the group cluster", name);
 	else if (limits->sessions == LIMIT_NONE)

@@ -12,11 +12,7 @@ void compile_cluster(struct compilation *c) {
 
 void compile_cluster_scope(struct compilation *c, const config_setting_t *group,
     struct generation_class *class, const char *name) {
-	struct setting_value value;
-
-	(void)class;
-	compilation_value(group, "classes[].scope", &value);
-	if (value.number != 0 && config_lookup(&c->config, "cluster") == NULL)
+	if (class->wants_shared != 0 && config_lookup(&c->config, "cluster") == NULL)
 		complain(c, compilation_member(group, "classes[].scope"),
 		    "class %s: scope \"cluster\": this posternd was built without clusters", name);
 }

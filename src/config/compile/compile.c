@@ -34,107 +34,6 @@ const char *__lsan_default_suppressions(void) {
 }
 #endif
 
-void compilation_say(struct compilation *c, enum message_severity severity,
-    const config_setting_t *where, const char *format, ...) {
-	unsigned line = where ? config_setting_source_line(where) : 0, file_line;
-	const char *file = source_place(&c->source, line, &file_line);
-	char text[384];
-	va_list args;
-
-	va_start(args, format);
-	if (vsnprintf(text, sizeof(text), format, args) < 0)
-		text[0] = '\0';
-	va_end(args);
-	report_add(&c->report, severity, file, file_line, line, "%s", text);
-}
-
-uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
-    uint32_t *line) {
-	unsigned file_line;
-	const char *file = source_place(&c->source, config_setting_source_line(where),
-	    &file_line);
-
-	*line = file_line;
-	if (c->last_file == 0 || strcmp(block_at(&c->block, c->last_file), file) != 0)
-		c->last_file = block_text(&c->block, file);
-	return c->last_file;
-}
-
-const config_setting_t *compilation_member(const config_setting_t *group, const char *path) {
-	config_setting_t *in = (config_setting_t *)(uintptr_t)group;
-	const char *point = strrchr(path, '.'), *old_name;
-	const config_setting_t *member;
-
-	if (group == NULL)
-		return NULL;
-	member = config_setting_get_member(in, point ? point + 1 : path);
-	if (member == NULL && (old_name = setting_old_name(path)) != NULL)
-		member = config_setting_get_member(in, old_name);
-	return member;
-}
-
-bool compilation_value_of(const struct setting *row, const config_setting_t *group,
-    struct setting_value *out) {
-	const config_setting_t *value = compilation_member(group, row->path);
-	char why[256];
-
-	memset(out, 0, sizeof(*out));
-	if (value != NULL && setting_parse(row, value, out, why, sizeof(why)))
-		return true;
-	memset(out, 0, sizeof(*out));
-	if (*row->fallback != '\0')
-		(void)setting_parse_text(row, row->fallback, out, why, sizeof(why));
-	return false;
-}
-
-bool compilation_value(const config_setting_t *group, const char *path,
-    struct setting_value *out) {
-	return compilation_value_of(setting_find(path), group, out);
-}
-
-/* Stores a number of `bytes` at `offset` of the header. */
-static void store_number(struct compilation *c, const struct setting *row, int64_t number) {
-	char *at = (char *)compilation_header(c) + row->offset;
-	uint32_t four = (uint32_t)number;
-	uint8_t one = (uint8_t)number;
-
-	if (row->bytes == sizeof(number))
-		memcpy(at, &number, sizeof(number));
-	else if (row->bytes == sizeof(four))
-		memcpy(at, &four, sizeof(four));
-	else
-		*at = (char)one;
-}
-
-/* Every setting whose row says where it is kept. */
-static void compile_plain_settings(struct compilation *c) {
-	size_t count;
-	const struct setting *rows = settings(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		const config_setting_t *value;
-		struct setting_value parsed;
-		char why[256];
-
-		if (rows[i].place != PLACE_TEXT && rows[i].place != PLACE_NUMBER)
-			continue;
-		value = config_lookup(&c->config, rows[i].path);
-		if (value == NULL || !setting_parse(&rows[i], value, &parsed, why, sizeof(why))) {
-			memset(&parsed, 0, sizeof(parsed));
-			if (*rows[i].fallback != '\0' && !setting_parse_text(&rows[i],
-			    rows[i].fallback, &parsed, why, sizeof(why)))
-				complain(c, NULL, "%s: its default %s", rows[i].path, why);
-		}
-		if (rows[i].place == PLACE_NUMBER) {
-			store_number(c, &rows[i], parsed.number);
-		} else {
-			uint32_t text = parsed.text ? block_text(&c->block, parsed.text) : 0;
-
-			store_number(c, &rows[i], text);
-		}
-	}
-}
-
 /* Another state file is another Postern: it does not take the journal of the first. */
 static void compile_journal(struct compilation *c) {
 	const struct setting *state = setting_find("state.path");
@@ -164,45 +63,20 @@ static void compile_observe(struct compilation *c) {
 		header->outbound_observe = header->observe;
 }
 
-static void compile_requeue_rate(struct compilation *c) {
-	struct generation *header = compilation_header(c);
-	struct setting_value value;
-
-	compilation_value(config_lookup(&c->config, "outbound"), "outbound.requeue_rate", &value);
-	header->requeue_rate = (struct rate_limit){ .count = (uint32_t)value.number,
-		.period_ns = value.period_ns };
-}
-
 static void compile_witness(struct compilation *c) {
-	const config_setting_t *ports = config_lookup(&c->config, "witness.ports");
-	const config_setting_t *netns = config_lookup(&c->config, "witness.netns");
+	const config_setting_t *group = config_lookup(&c->config, "witness");
+	const config_setting_t *netns = compilation_member(group, "witness.netns");
 	struct generation *header = compilation_header(c);
 	struct setting_value value;
-	char why[256];
 
-	if (ports == NULL) {
-		header->witness_ports[header->witness_port_count++] = 25;
-	} else {
-		for (unsigned i = 0; i < setting_element_count(ports); i++) {
-			if (!setting_parse(setting_find("witness.ports"), setting_element(ports, i),
-			    &value, why, sizeof(why)))
-				continue;
-			if (header->witness_port_count == GENERATION_PORTS_MAX) {
-				complain(c, ports, "witness.ports: more than %d ports",
-				    GENERATION_PORTS_MAX);
-				break;
-			}
-			header->witness_ports[header->witness_port_count++] =
-			    (uint16_t)value.number;
-		}
-	}
-	if (netns == NULL)
-		return;
-	for (unsigned i = 0; i < setting_element_count(netns); i++) {
+	if (!compilation_numbers(group, "witness.ports", header->witness_ports,
+	    &header->witness_port_count, GENERATION_PORTS_MAX))
+		complain(c, compilation_member(group, "witness.ports"),
+		    "witness.ports: more than %d ports", GENERATION_PORTS_MAX);
+	for (unsigned i = 0; i < compilation_element_count(group, "witness.netns"); i++) {
 		uint32_t text;
 
-		if (!setting_parse(setting_find("witness.netns"), setting_element(netns, i),
-		    &value, why, sizeof(why)))
+		if (!compilation_element(group, "witness.netns", i, &value))
 			continue;
 		text = block_text(&c->block, value.text);
 		header = compilation_header(c);
@@ -270,12 +144,11 @@ static void compile_all(struct compilation *c, const char *name) {
 	compilation_value(config_root_setting(&c->config), "session_proof", &proof);
 	c->proof = proof.number;
 	compile_version(c);
-	compile_plain_settings(c);
+	compilation_store_header(c);
 	if (c->block.failed)
 		return;
 	compile_journal(c);
 	compile_observe(c);
-	compile_requeue_rate(c);
 	compile_witness(c);
 	check_identity(c);
 	compile_listeners(c);
@@ -301,55 +174,6 @@ static struct generation *finish(struct compilation *c, const char *name) {
 	}
 	block_free(&c->block);
 	return result;
-}
-
-/* libconfig says where it stopped, not why. */
-static const char *syntax_hint(const char *error) {
-	if (strcmp(error, "syntax error") != 0)
-		return "";
-	return " here or just before: a bracket, quote or comma is missing, or there is a "
-	    "comma before a closing bracket";
-}
-
-/* The name that is set in this line, where it is one alone; its length, or 0. */
-static size_t name_in_line(const char *text, unsigned line, const char **name) {
-	static const char of_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	    "0123456789_*-";
-	size_t length = 0, at_length;
-
-	while (line > 1 && text != NULL && (text = strchr(text, '\n')) != NULL) {
-		text++;
-		line--;
-	}
-	for (; text != NULL && *text != '\0' && *text != '\n' && *text != '"' && *text != '#';
-	     text += at_length == 0 ? 1 : at_length) {
-		const char *behind;
-
-		at_length = strspn(text, of_names);
-		behind = text + at_length + strspn(text + at_length, " \t");
-		if (at_length == 0 || (*behind != '=' && *behind != ':'))
-			continue;
-		if (length > 0)
-			return 0;
-		length = at_length;
-		*name = text;
-	}
-	return length;
-}
-
-void compilation_syntax_error(struct compilation *c) {
-	unsigned line = (unsigned)config_error_line(&c->config), file_line;
-	const char *file = source_place(&c->source, line, &file_line), *name = "";
-	const char *error = config_error_text(&c->config);
-	size_t length = strcmp(error, "duplicate setting name") == 0 ?
-	    name_in_line(c->source.text, line, &name) : 0;
-
-	if (length > 0)
-		report_add(&c->report, MESSAGE_ERROR, file, file_line, line,
-		    "%.*s is set twice in this group", (int)length, name);
-	else
-		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s", error,
-		    syntax_hint(error));
 }
 
 static struct generation *compile_source(struct compilation *c, const char *name) {

@@ -74,7 +74,7 @@ void config_restart_differences(const struct generation *running,
 	for (size_t i = 0; i < count; i++) {
 		bool same = true;
 
-		if (rows[i].effect != EFFECT_RESTART)
+		if (rows[i].effect != EFFECT_RESTART || rows[i].is_in_element)
 			continue;
 		if (rows[i].place == PLACE_TEXT)
 			same = same_text(running, number_at(running, &rows[i]),

@@ -154,9 +154,10 @@ static void add_listener(struct compilation *c, const struct setting *row,
     const config_setting_t *where, const config_setting_t *element) {
 	bool grouped = element != NULL && config_setting_is_group(element);
 	const config_setting_t *group = grouped ? element : NULL;
-	struct generation_listener listener = { .kind = (uint8_t)row->offset };
+	struct generation_listener listener = { .kind = (uint8_t)row->offset,
+		.proof = (uint8_t)c->proof };
 	const struct generation_listener *same;
-	struct setting_value address, mode, proof, owner, owner_group, mta;
+	struct setting_value address;
 	const char *unheard;
 	char why[256];
 
@@ -178,21 +179,10 @@ static void add_listener(struct compilation *c, const struct setting *row,
 	check_names(c, group, row);
 	if (!take_access(c, group, row, address.text, &listener))
 		return;
-	if (compilation_value(group, "listen.*[].mode", &mode))
-		listener.mode = (uint16_t)mode.number;
-	else
-		listener.mode = listener.read_group != 0 || listener.write_group != 0 ?
-		    0666 : 0660;
+	listener.mode = listener.read_group != 0 || listener.write_group != 0 ? 0666 : 0660;
+	compilation_store(c, BOOK_MAIN, "listen.*[]", group, &listener);
 	note_open_to_all(c, where, row, address.text, listener.mode);
-	listener.proof = (uint8_t)(compilation_value(group, "listen.*[].session_proof", &proof) ?
-	    proof.number : c->proof);
 	listener.address = block_text(&c->block, address.text);
-	if (compilation_value(group, "listen.*[].mta", &mta))
-		listener.mta = block_text(&c->block, mta.text);
-	if (compilation_value(group, "listen.*[].owner", &owner))
-		listener.owner = block_text(&c->block, owner.text);
-	if (compilation_value(group, "listen.*[].group", &owner_group))
-		listener.group = block_text(&c->block, owner_group.text);
 	if (where != NULL)
 		compilation_place(c, where, &listener.line);
 	if (c->block.failed)

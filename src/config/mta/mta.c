@@ -18,13 +18,6 @@ static bool is_plain_name(const char *name) {
 	return *name != '.' && *name != '-' && strspn(name, rest) == strlen(name);
 }
 
-static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path) {
-	struct setting_value value;
-
-	compilation_value(group, path, &value);
-	return block_text(&c->block, value.text ? value.text : "");
-}
-
 static void compile_name(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].name");
@@ -40,63 +33,32 @@ static void compile_name(struct compilation *c, const config_setting_t *group,
 	mta->name = block_text(&c->block, value.text);
 }
 
-/* Adds a port to a sorted list without doubles; false: it is full. */
-static bool add_port(uint16_t *ports, uint32_t *count, uint16_t port) {
-	uint32_t at = 0;
-
-	while (at < *count && ports[at] < port)
-		at++;
-	if (at < *count && ports[at] == port)
-		return true;
-	if (*count == GENERATION_PORTS_MAX)
-		return false;
-	memmove(ports + at + 1, ports + at, (*count - at) * sizeof(*ports));
-	ports[at] = port;
-	++*count;
-	return true;
-}
-
 static void compile_ports(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
-	const struct setting *row = setting_find("mta[].ports");
 	const config_setting_t *ports = compilation_member(group, "mta[].ports");
-	struct setting_value value;
-	char why[256];
 
-	if (ports == NULL) {
-		(void)setting_parse_text(row, row->fallback, &value, why, sizeof(why));
-		add_port(mta->ports, &mta->port_count, (uint16_t)value.number);
-		return;
-	}
-	if (setting_element_count(ports) == 0)
-		complain(c, ports, "mta.ports is empty; omit it for port %s", row->fallback);
-	for (unsigned i = 0; i < setting_element_count(ports); i++) {
-		if (!setting_parse(row, setting_element(ports, i), &value, why, sizeof(why)))
-			continue;
-		if (!add_port(mta->ports, &mta->port_count, (uint16_t)value.number)) {
-			complain(c, ports, "mta.ports: more than %d ports", GENERATION_PORTS_MAX);
-			return;
-		}
-	}
+	if (ports != NULL && setting_element_count(ports) == 0)
+		complain(c, ports, "mta.ports is empty; omit it for port %s",
+		    setting_find("mta[].ports")->fallback);
+	if (!compilation_numbers(group, "mta[].ports", mta->ports, &mta->port_count,
+	    GENERATION_PORTS_MAX))
+		complain(c, ports, "mta.ports: more than %d ports", GENERATION_PORTS_MAX);
 }
 
 static void compile_user(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
 	const config_setting_t *where = compilation_member(group, "mta[].user");
+	const char *name = block_at(&c->block, mta->user);
 	const struct passwd *entry;
-	struct setting_value value;
 	char quoted[128];
 
-	compilation_value(group, "mta[].user", &value);
-	if (value.text == NULL)
-		return;
 	errno = 0;
-	entry = getpwnam(value.text);
+	entry = getpwnam(name);
 	if (entry != NULL) {
 		mta->uid = entry->pw_uid;
 		mta->uid_known = 1;
 	} else {
-		log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
+		log_quote(quoted, sizeof(quoted), name, strlen(name));
 		complain(c, where ? where : group, "mta.user: there is no user %s%s%s", quoted,
 		    errno == 0 || errno == ENOENT ? "" : ": ",
 		    errno == 0 || errno == ENOENT ? "" : strerror(errno));
@@ -184,57 +146,30 @@ static void compile_smart_host(struct compilation *c, const config_setting_t *gr
 
 static void compile_sendmail(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
-	struct setting_value value;
-
 	compile_user(c, group, mta);
 	compile_smart_host(c, group, mta);
-	if (compilation_value(group, "mta[].syslog_name", &value))
-		mta->syslog_name = block_text(&c->block, value.text);
+	if (compilation_member(group, "mta[].syslog_name") == NULL)
+		mta->syslog_name = 0;
 	compile_mta_queue(c, group, mta);
 }
 
 static void refuse_to_drive(struct compilation *c, const config_setting_t *group,
     const struct generation_mta *mta) {
-	struct setting_value value;
-
-	if (mta->kind == MTA_POSTFIX && compilation_value(group, "mta[].drive", &value) &&
-	    value.number != 0)
+	if (mta->kind == MTA_POSTFIX && mta->drive != 0)
 		complain(c, compilation_member(group, "mta[].drive"),
 		    "mta.drive: only kind sendmail can be managed; Postfix has its own "
 		    "scheduler");
 }
 
-/* Adds a width to a sorted list without doubles; false: it is full. */
-static bool add_lane(struct generation_mta *mta, uint16_t width) {
-	uint32_t at = 0;
-
-	while (at < mta->lane_count && mta->lanes[at] < width)
-		at++;
-	if (at < mta->lane_count && mta->lanes[at] == width)
-		return true;
-	if (mta->lane_count == GENERATION_LANES_MAX)
-		return false;
-	memmove(mta->lanes + at + 1, mta->lanes + at,
-	    (mta->lane_count - at) * sizeof(*mta->lanes));
-	mta->lanes[at] = width;
-	mta->lane_count++;
-	return true;
-}
-
-bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, const char *what,
+bool compile_mta_lanes(struct compilation *c, const config_setting_t *group, const char *what,
     struct generation_mta *mta) {
-	const struct setting *row = setting_find("mta[].lanes");
-	struct setting_value value;
-	char why[256];
+	const config_setting_t *lanes = compilation_member(group, "mta[].lanes");
 
 	mta->lane_count = 0;
-	for (unsigned i = 0; i < setting_element_count(lanes); i++) {
-		if (!setting_parse(row, setting_element(lanes, i), &value, why, sizeof(why)))
-			continue;
-		if (!add_lane(mta, (uint16_t)value.number)) {
-			complain(c, lanes, "%s: more than %d lanes", what, GENERATION_LANES_MAX);
-			return false;
-		}
+	if (!compilation_numbers(group, "mta[].lanes", mta->lanes, &mta->lane_count,
+	    GENERATION_LANES_MAX)) {
+		complain(c, lanes, "%s: more than %d lanes", what, GENERATION_LANES_MAX);
+		return false;
 	}
 	if (mta->lane_count > 0 && mta->lanes[0] > 1)
 		note(c, lanes, "%s: the smallest lane is %u: smaller windows are not enforced",
@@ -245,35 +180,22 @@ bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, con
 static void compile_lanes(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
 	static const uint16_t usual[] = { 1, 2, 3, 5, 10, 20 };
-	const config_setting_t *lanes = compilation_member(group, "mta[].lanes");
-	struct setting_value value;
 
-	for (unsigned i = 0; lanes == NULL && i < sizeof(usual) / sizeof(usual[0]); i++)
-		(void)add_lane(mta, usual[i]);
-	if (lanes != NULL && !compile_mta_lanes(c, lanes, "mta.lanes", mta))
+	if (compilation_member(group, "mta[].lanes") != NULL) {
+		(void)compile_mta_lanes(c, group, "mta.lanes", mta);
 		return;
-	compilation_value(group, "mta[].cache_from", &value);
-	mta->cache_from = (uint32_t)value.number;
+	}
+	memcpy(mta->lanes, usual, sizeof(usual));
+	mta->lane_count = sizeof(usual) / sizeof(usual[0]);
 }
 
 static void compile_postfix(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
 	char program[2 * 80 + 8];
-	struct setting_value value;
 
-	mta->syslog_name = text_of(c, group, "mta[].syslog_name");
-	mta->config_directory = text_of(c, group, "mta[].config_directory");
-	mta->command_directory = text_of(c, group, "mta[].command_directory");
-	mta->clone = text_of(c, group, "mta[].clone");
-	compilation_value(group, "mta[].reload", &value);
-	mta->may_reload = value.number != 0;
 	compile_lanes(c, group, mta);
-	compilation_value(group, "mta[].probes", &value);
-	mta->probes = (uint16_t)value.number;
-	compilation_value(group, "mta[].probes_total", &value);
-	mta->probes_total = (uint32_t)value.number;
-	compilation_value(group, "mta[].syslog_name", &value);
-	snprintf(program, sizeof(program), "%s/smtp", value.text ? value.text : "postfix");
+	snprintf(program, sizeof(program), "%s/smtp",
+	    (const char *)block_at(&c->block, mta->syslog_name));
 	mta->clone_program = block_text(&c->block, program);
 	if (!c->block.failed)
 		compile_site(c, group, mta);
@@ -283,12 +205,10 @@ static void compile_postfix(struct compilation *c, const config_setting_t *group
 
 static struct generation_mta compile_mta(struct compilation *c, const config_setting_t *group) {
 	struct generation_mta mta;
-	struct setting_value value;
 
 	memset(&mta, 0, sizeof(mta));
+	compilation_store(c, BOOK_MAIN, "mta[]", group, &mta);
 	compilation_place(c, group, &mta.line);
-	compilation_value(group, "mta[].kind", &value);
-	mta.kind = value.number == 1 ? MTA_SENDMAIL : MTA_POSTFIX;
 	note_idle(c, group, &mta);
 	compile_name(c, group, &mta);
 	compile_ports(c, group, &mta);
@@ -340,7 +260,8 @@ static void add_mta(struct compilation *c, const config_setting_t *list,
 	header = compilation_header(c);
 	header->mtas[header->mta_count++] = mta;
 	for (uint32_t i = 0; i < mta.port_count; i++)
-		if (!add_port(header->remote_ports, &header->remote_port_count, mta.ports[i])) {
+		if (!compilation_add_number(header->remote_ports, &header->remote_port_count,
+		    GENERATION_PORTS_MAX, mta.ports[i])) {
 			complain(c, list, "mta: more than %d different ports",
 			    GENERATION_PORTS_MAX);
 			return;

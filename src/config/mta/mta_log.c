@@ -84,8 +84,6 @@ void compile_mta_log(struct compilation *c, const config_setting_t *group,
 	struct setting_value value;
 	const char *text;
 
-	compilation_value(group, "mta[].log_start", &value);
-	mta->log_from_begin = value.number == 1;
 	compilation_value(group, "mta[].log", &value);
 	text = value.text;
 	if (text == NULL)

@@ -62,25 +62,22 @@ static void add_queue(struct compilation *c, const config_setting_t *where, cons
 }
 
 /* Each of a list. */
-static void add_list(struct compilation *c, const config_setting_t *queues,
-    const struct setting *row, struct generation_mta *mta) {
+static void add_list(struct compilation *c, const config_setting_t *group, const char *path,
+    struct generation_mta *mta) {
 	struct setting_value value;
-	char why[256];
 
-	for (unsigned i = 0; i < setting_element_count(queues); i++)
-		if (setting_parse(row, setting_element(queues, i), &value, why, sizeof(why)))
-			add_queue(c, queues, value.text, mta);
+	for (unsigned i = 0; i < compilation_element_count(group, path); i++)
+		if (compilation_element(group, path, i, &value))
+			add_queue(c, compilation_member(group, path), value.text, mta);
 }
 
 static void compile_queues(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
 	const struct setting *row = setting_find("mta[].queue");
 	const config_setting_t *queues = compilation_member(group, "mta[].queue");
-	const config_setting_t *local = compilation_member(group, "mta[].local_queue");
 
 	/* first: a directory that both name is for local mail */
-	if (local != NULL)
-		add_list(c, local, setting_find("mta[].local_queue"), mta);
+	add_list(c, group, "mta[].local_queue", mta);
 	mta->local_queues = (UINT32_C(1) << mta->queue_count) - 1;
 	if (queues == NULL) {
 		add_queue(c, group, row->fallback, mta);
@@ -88,7 +85,7 @@ static void compile_queues(struct compilation *c, const config_setting_t *group,
 	}
 	if (setting_element_count(queues) == 0)
 		complain(c, queues, "mta.queue is empty; omit it for %s", row->fallback);
-	add_list(c, queues, row, mta);
+	add_list(c, group, "mta[].queue", mta);
 }
 
 static bool has_listener(const struct compilation *c, enum listener_kind kind) {
@@ -234,42 +231,17 @@ static void check_needs(struct compilation *c, const config_setting_t *where,
 		    "listen.syslog");
 }
 
-static uint32_t path_of(struct compilation *c, const config_setting_t *group, const char *path) {
-	struct setting_value value;
-
-	compilation_value(group, path, &value);
-	return value.text == NULL ? 0 : block_text(&c->block, value.text);
-}
-
-static int64_t number_of(const config_setting_t *group, const char *path) {
-	struct setting_value value;
-
-	compilation_value(group, path, &value);
-	return value.number;
-}
-
 /* What is said without drive is checked, and waits for it. */
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
 	const config_setting_t *drive = compilation_member(group, "mta[].drive");
 
-	mta->drive = number_of(group, "mta[].drive") != 0;
-	mta->processes = (uint32_t)number_of(group, "mta[].processes");
-	mta->local_processes = (uint32_t)number_of(group, "mta[].local_processes");
 	if (mta->local_processes == 0)
 		mta->local_processes = mta->processes;
-	mta->retry_ns = number_of(group, "mta[].retry");
-	mta->retry_most_ns = number_of(group, "mta[].retry_most");
-	mta->stall_ns = number_of(group, "mta[].stall");
-	mta->run_limit_ns = number_of(group, "mta[].run_limit");
-	mta->exactly_once = (uint32_t)number_of(group, "mta[].exactly_once");
-	mta->cf = path_of(c, group, "mta[].cf");
-	mta->sendmail = path_of(c, group, "mta[].sendmail");
-	mta->user = path_of(c, group, "mta[].user");
 	if (c->block.failed)
 		return;
 	compile_queues(c, group, mta);
-	compile_mta_schedule(group, &compilation_header(c)->schedule.job, mta);
+	compile_mta_schedule(c, group, mta);
 	if (mta->retry_ns > mta->retry_most_ns)
 		complain(c, compilation_member(group, "mta[].retry"),
 		    "mta.retry is longer than mta.retry_most");

@@ -9,10 +9,7 @@ bool compilation_drives(const struct compilation *c) {
 
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta) {
-	struct setting_value drive;
-
-	(void)mta;
-	if (compilation_value(group, "mta[].drive", &drive) && drive.number != 0)
+	if (mta->drive != 0)
 		complain(c, compilation_member(group, "mta[].drive"),
 		    "mta.drive: this posternd was built without the managed queue");
 }

@@ -52,7 +52,6 @@ static bool check_name(struct compilation *c, const config_setting_t *where, con
  * transport is read when the row stands. */
 static struct generation_mta make_row(struct compilation *c, const config_setting_t *group,
     const char *name, unsigned mta) {
-	const config_setting_t *lanes = compilation_member(group, "mta[].transports[].lanes");
 	struct generation_mta row = compilation_header(c)->mtas[mta];
 	char full[256];
 
@@ -66,8 +65,8 @@ static struct generation_mta make_row(struct compilation *c, const config_settin
 	compilation_place(c, group, &row.line);
 	row.log = 0;
 	row.clone = row.transport;
-	if (lanes != NULL)
-		(void)compile_mta_lanes(c, lanes, "mta.transports.lanes", &row);
+	if (compilation_member(group, "mta[].transports[].lanes") != NULL)
+		(void)compile_mta_lanes(c, group, "mta.transports.lanes", &row);
 	row.window = compile_window_group(c, compilation_member(group,
 	    "mta[].transports[].window"));
 	return row;

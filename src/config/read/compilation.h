@@ -57,6 +57,26 @@ bool compilation_value(const config_setting_t *group, const char *path,
 bool compilation_value_of(const struct setting *row, const config_setting_t *group,
     struct setting_value *out);
 
+/* Number `index` of the elements of its member; false: it is bad (check.c has said so), or none. */
+bool compilation_element(const config_setting_t *group, const char *path, unsigned index,
+    struct setting_value *out);
+/* How many it has; 0: it is not given. */
+unsigned compilation_element_count(const config_setting_t *group, const char *path);
+
+/* Stores into *out what `group` (NULL: nothing) says of the rows right below `path`, where their
+ * row says it is kept; what is neither given nor has a default stays as it is. */
+void compilation_store(struct compilation *c, enum setting_book book, const char *path,
+    const config_setting_t *group, void *out);
+
+/* The same of the whole file, into the header of the block. */
+void compilation_store_header(struct compilation *c);
+
+/* Adds one to a sorted list without doubles; false: it has `most`. */
+bool compilation_add_number(uint16_t *numbers, uint32_t *count, uint32_t most, uint16_t number);
+/* All elements of a member, or the default of its row; false: they are more than `most`. */
+bool compilation_numbers(const config_setting_t *group, const char *path, uint16_t *numbers,
+    uint32_t *count, uint32_t most);
+
 /* Says what libconfig had against the text. */
 void compilation_syntax_error(struct compilation *c);
 
@@ -86,8 +106,8 @@ void check_identity(struct compilation *c);
 /* mta.c: the mail servers, and all their remote ports. */
 void compile_mtas(struct compilation *c);
 
-/* A list of lanes, for what the message calls `what`; false: there are too many. */
-bool compile_mta_lanes(struct compilation *c, const config_setting_t *lanes, const char *what,
+/* The group's lanes, for what the message calls `what`; false: there are too many. */
+bool compile_mta_lanes(struct compilation *c, const config_setting_t *group, const char *what,
     struct generation_mta *mta);
 
 /* mta_transports.c: rows for mta[].transports[], behind those of the mail servers. */
@@ -101,7 +121,7 @@ void compile_mta_log_users(struct compilation *c, const config_setting_t *group,
 
 /* mta_queue.c: the queue of a Sendmail; is one of them to be driven? */
 /* mta[].schedule and mta[].local_schedule; what they do not say is that of all. */
-void compile_mta_schedule(const config_setting_t *group, const struct job_settings *of_all,
+void compile_mta_schedule(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);
 void compile_mta_queue(struct compilation *c, const config_setting_t *group,
     struct generation_mta *mta);

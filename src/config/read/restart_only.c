@@ -119,7 +119,7 @@ static void carry(struct tail *tail, const struct generation *running,
 	for (uint32_t i = 0; i < running->netns_count; i++)
 		to->netns[i] = carry_text(tail, running, running->netns[i]);
 	for (size_t i = 0; i < count; i++)
-		if (rows[i].effect == EFFECT_RESTART)
+		if (rows[i].effect == EFFECT_RESTART && !rows[i].is_in_element)
 			carry_row(tail, running, to, &rows[i]);
 	if (!has_cluster)
 		carry_cluster(tail, running, to);

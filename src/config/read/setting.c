@@ -18,16 +18,21 @@
 #include "config/generation/generation.h"
 #include "config/read/listen_address.h"
 
-#define AT_NONE		PLACE_NONE, 0, 0
-#define AT_FIELD(field)	offsetof(struct generation, field), \
-	sizeof(((struct generation *)0)->field)
-#define AT_TEXT(field)	PLACE_TEXT, AT_FIELD(field)
-#define AT_NUMBER(field) PLACE_NUMBER, AT_FIELD(field)
-#define AT_LISTENERS(kind) PLACE_LISTENERS, (kind), 0
+#define AT_NONE		PLACE_NONE, 0, 0, false
+#define AT_FIELD(owner, field) offsetof(struct owner, field), sizeof(((struct owner *)0)->field)
+#define AT_TEXT(field)	PLACE_TEXT, AT_FIELD(generation, field), false
+#define AT_NUMBER(field) PLACE_NUMBER, AT_FIELD(generation, field), false
+#define AT_RATE(field)	PLACE_RATE, AT_FIELD(generation, field), false
+#define AT_LISTENERS(kind) PLACE_LISTENERS, (kind), 0, false
+/* In what is made of the element of a list, or of a group. */
+#define TEXT_IN(owner, field) PLACE_TEXT, AT_FIELD(owner, field), true
+#define NUMBER_IN(owner, field) PLACE_NUMBER, AT_FIELD(owner, field), true
+#define RATE_IN(owner, field) PLACE_RATE, AT_FIELD(owner, field), true
 
-#define SETTING_ROW(path, type, fallback, allowed, effect, place, offset, bytes, help) \
-	{ path, SETTING_##type, fallback, allowed, EFFECT_##effect, place, offset, bytes, help, \
-	    sizeof(path) - 1 },
+#define SETTING_ROW(path, type, fallback, allowed, effect, place, offset, bytes, is_in_element, \
+    help) \
+	{ path, SETTING_##type, fallback, allowed, EFFECT_##effect, place, offset, bytes, \
+	    is_in_element, help },
 #define SETTING_SPREAD(row) SETTING_ROW row
 #define SETTING(path, type, fallback, allowed, effect, at, help) \
 	SETTING_SPREAD((path, type, fallback, allowed, effect, at, help))
@@ -55,9 +60,13 @@ static const struct {
 	[BOOK_SCENARIO] = { scenario_table, sizeof(scenario_table) / sizeof(scenario_table[0]) },
 };
 
+const struct setting *settings_in(enum setting_book book, size_t *count) {
+	*count = books[book].count;
+	return books[book].rows;
+}
+
 const struct setting *settings(size_t *count) {
-	*count = books[BOOK_MAIN].count;
-	return books[BOOK_MAIN].rows;
+	return settings_in(BOOK_MAIN, count);
 }
 
 #define PLACES 2048	/* a power of two, far above the number of settings */

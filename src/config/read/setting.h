@@ -51,7 +51,7 @@ enum setting_type {
 
 enum setting_effect { EFFECT_RELOAD, EFFECT_RESTART };
 
-enum setting_place { PLACE_NONE, PLACE_TEXT, PLACE_NUMBER, PLACE_LISTENERS };
+enum setting_place { PLACE_NONE, PLACE_TEXT, PLACE_NUMBER, PLACE_RATE, PLACE_LISTENERS };
 
 struct setting {
 	const char *path;
@@ -60,10 +60,10 @@ struct setting {
 	const char *allowed;	/* "low..high" or "word|word" */
 	enum setting_effect effect;
 	enum setting_place place;
-	size_t offset;		/* in struct generation; PLACE_LISTENERS: the kind */
+	size_t offset;		/* PLACE_LISTENERS: the kind */
 	size_t bytes;
+	bool is_in_element;	/* the offset; else in struct generation */
 	const char *help;
-	size_t path_length;
 };
 
 struct setting_value {
@@ -80,8 +80,9 @@ enum setting_book {
 	BOOK_SCENARIO,		/* of postern-simulate schedule: defs/scenario.def */
 };
 
-/* All rows of postern.conf, `*count` of them. */
+/* All rows of postern.conf, or of any file, `*count` of them. */
 const struct setting *settings(size_t *count);
+const struct setting *settings_in(enum setting_book book, size_t *count);
 
 /* The row of a path such as "classes[].name", or NULL. */
 const struct setting *setting_find(const char *path);	/* of postern.conf */

@@ -42,13 +42,6 @@ static bool value_of(const config_setting_t *group, const char *path,
 	return compilation_value_of(row_of(path), group, out);
 }
 
-static uint32_t text_of(struct compilation *c, const config_setting_t *group, const char *path) {
-	struct setting_value value;
-
-	value_of(group, path, &value);
-	return value.text ? block_text(&c->block, value.text) : 0;
-}
-
 /* --- replies ----------------------------------------------------------------- */
 
 /* "site-failure|..." of the row: the class whose word it is. */
@@ -126,30 +119,22 @@ static void read_rule(struct providers_work *w, const config_setting_t *group,
 	struct generation_reply_rule *rule = &w->rules[w->rule_count];
 	struct setting_value value;
 
-	memset(rule, 0, sizeof(*rule));
-	rule->provider = provider;
+	*rule = (struct generation_reply_rule){ .provider = provider, .count = 1 };
 	rule->file = compilation_place(c, group, &rule->line);
-	rule->name = text_of(c, group, "replies[].name");
-	rule->note = text_of(c, group, "replies[].note");
+	compilation_store(c, BOOK_PROVIDERS, "replies[]", group, rule);
 	rule->has_class = value_of(group, "replies[].class", &value);
 	if (rule->has_class)
 		rule->class = class_of(value.number);
-	value_of(group, "replies[].action", &value);
-	rule->action = (uint8_t)value.number;
-	if (value_of(group, "replies[].ceiling", &value))
-		rule->ceiling = (uint32_t)value.number;
-	if (value_of(group, "replies[].for", &value))
-		rule->for_ns = value.number;
-	rule->count = 1;
 	if (value_of(group, "replies[].threshold", &value) && value.number > 1) {
 		rule->count = (uint32_t)value.number;
 		rule->period_ns = value.period_ns;
 	}
 	check_action(c, group, rule);
-	if (value_of(group, "replies[].match", &value)) {
-		check_pattern(c, group, value.text);
-		rule->pattern = block_text(&c->block, value.text);
-		rule->identity = identity_of(provider_name, value.text);
+	if (rule->pattern != 0) {
+		const char *pattern = block_at(&c->block, rule->pattern);
+
+		check_pattern(c, group, pattern);
+		rule->identity = identity_of(provider_name, pattern);
 		w->rule_count++;
 	} else if (compilation_member(group, "match") == NULL) {
 		complain(c, group, "replies: a rule has no pattern; set match");
@@ -231,23 +216,22 @@ static bool is_name(const char *name) {
 	return name[strspn(name, letters)] == '\0' && *name != '.' && *name != '-';
 }
 
-static void read_name(struct providers_work *w, const config_setting_t *group,
-    struct generation_provider *provider) {
+static void check_name(struct providers_work *w, const config_setting_t *group,
+    const struct generation_provider *provider) {
 	struct compilation *c = w->c;
-	struct setting_value value;
+	const char *name = block_at(&c->block, provider->name);
 	char quoted[128];
 
-	if (!value_of(group, "providers[].name", &value)) {
+	if (provider->name == 0) {
 		if (compilation_member(group, "name") == NULL)
 			complain(c, group, "providers: a provider has no name");
 		return;
 	}
-	log_quote(quoted, sizeof(quoted), value.text, strlen(value.text));
-	if (!is_name(value.text))
+	log_quote(quoted, sizeof(quoted), name, strlen(name));
+	if (!is_name(name))
 		complain(c, compilation_member(group, "name"), "providers.name: %s may only "
 		    "have lower-case letters, digits, point, hyphen and underscore, and cannot "
 		    "start with point or hyphen", quoted);
-	provider->name = block_text(&c->block, value.text);
 	for (uint32_t i = 0; i < w->provider_count; i++)
 		if (w->providers[i].name == provider->name)
 			complain(c, group, "providers: the name %s is already used in line %u",
@@ -259,19 +243,17 @@ static void read_provider(struct providers_work *w, const config_setting_t *grou
 	uint32_t number = w->provider_count;
 	struct generation_provider *provider = &w->providers[number];
 	char name[64 + 1] = "";
-	struct setting_value value;
 
 	memset(provider, 0, sizeof(*provider));
 	provider->file = compilation_place(c, group, &provider->line);
-	read_name(w, group, provider);
+	compilation_store(c, BOOK_PROVIDERS, "providers[]", group, provider);
+	check_name(w, group, provider);
 	if (provider->name != 0)
 		text_copy(name, sizeof(name), block_at(&c->block, provider->name),
 		    strlen(block_at(&c->block, provider->name)));
 	w->groups[number] = group;
 	w->provider_count++;
 	read_relays(w, group, number);
-	if (value_of(group, "providers[].ceiling", &value))
-		provider->ceiling = (uint32_t)value.number;
 	provider->window = compile_window_group(c, compilation_member(group, "window"));
 	provider->rules = w->rule_count;
 	read_rules(w, compilation_member(group, "replies"), number, name);
