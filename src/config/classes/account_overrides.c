@@ -247,20 +247,16 @@ static bool make_places(struct overrides_work *w, const char *text, size_t lengt
 	return w->places != NULL;
 }
 
-static void store(struct overrides_work *w) {
-	size_t places = w->place_count * sizeof(*w->places);
-	size_t sets = w->set_count * sizeof(*w->sets);
+static void overrides_store(struct overrides_work *w) {
 	uint32_t places_at, sets_at;
 	struct generation_accounts *a;
 
 	if (w->count == 0)
 		return;
-	places_at = block_reserve(&w->c->block, places);
-	sets_at = block_reserve(&w->c->block, sets);
+	places_at = block_store(&w->c->block, w->places, w->place_count * sizeof(*w->places));
+	sets_at = block_store(&w->c->block, w->sets, w->set_count * sizeof(*w->sets));
 	if (w->c->block.failed)
 		return;
-	memcpy(block_at(&w->c->block, places_at), w->places, places);
-	memcpy(block_at(&w->c->block, sets_at), w->sets, sets);
 	a = &compilation_header(w->c)->accounts;
 	a->overrides = places_at;
 	a->override_places = w->place_count;
@@ -294,7 +290,7 @@ static void compile_overrides_text(struct compilation *c, const char *name, char
 		line = stop + 1;
 	}
 	if (!c->block.failed)
-		store(&w);
+		overrides_store(&w);
 	map_free(&w.known);
 	free(w.sets);
 	free(w.places);

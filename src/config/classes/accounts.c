@@ -87,16 +87,9 @@ static struct quota_list read_group(struct compilation *c, const config_setting_
 
 struct generation_quotas account_store(struct compilation *c,
     const struct generation_quota quotas[], uint32_t count) {
-	struct generation_quotas stored = { 0, 0 };
+	uint32_t at = block_store(&c->block, quotas, count * sizeof(quotas[0]));
 
-	if (count == 0)
-		return stored;
-	stored.at = block_reserve(&c->block, count * sizeof(quotas[0]));
-	if (stored.at == 0)
-		return stored;
-	stored.count = count;
-	memcpy(block_at(&c->block, stored.at), quotas, count * sizeof(quotas[0]));
-	return stored;
+	return (struct generation_quotas){ .at = at, .count = at == 0 ? 0 : count };
 }
 
 static const config_setting_t *group_of(const config_setting_t *entry, const char *path) {

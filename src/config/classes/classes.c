@@ -20,34 +20,6 @@ static bool has(const config_setting_t *group, const char *path) {
 	return compilation_member(group, path) != NULL;
 }
 
-/* Reads masks out of one setting and adds them to the rules. */
-static void add_masks(struct class_work *w, const config_setting_t *masks, const char *what,
-    uint32_t class_index) {
-	struct compilation *c = w->c;
-
-	for (unsigned i = 0; i < setting_element_count(masks); i++) {
-		const config_setting_t *element = setting_element(masks, i);
-		struct generation_rule *rule;
-		const char *text, *why;
-
-		if (config_setting_type(element) != CONFIG_TYPE_STRING)
-			continue;	/* check.c has said so */
-		text = config_setting_get_string(element);
-		if (w->rule_count == w->rule_room)
-			return;		/* counted before: cannot be */
-		if (!mask_parse(text, strlen(text), &w->masks[w->rule_count].mask, &why)) {
-			mask_complain(c, element, what, text, why);
-			continue;
-		}
-		w->masks[w->rule_count].left_out = false;
-		w->places[w->rule_count] = element;
-		rule = &w->rules[w->rule_count++];
-		rule->class_index = class_index;
-		rule->file = compilation_place(c, element, &rule->line);
-		rule->text = block_text(&c->block, text);
-	}
-}
-
 static void check_burst(struct class_work *w, const config_setting_t *group, const char *name) {
 	if (has(group, "burst") && !has(group, "rate"))
 		complain(w->c, compilation_member(group, "burst"), "class %s: burst needs a rate",
@@ -234,7 +206,7 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 	if (match == NULL || setting_element_count(match) == 0)
 		complain(c, match ? match : group, "class %s has no masks; set match", name);
 	else
-		add_masks(w, match, "classes.match", index);
+		mask_set_read(c, &w->set, match, "classes.match", index, mask_read);
 }
 
 struct named {
@@ -274,48 +246,42 @@ static void check_names(struct class_work *w) {
 	free(names);
 }
 
-static bool make_room(struct class_work *w, uint32_t classes, uint32_t rules) {
-	w->rule_room = rules;
+static bool begin_work(struct class_work *w, uint32_t classes) {
 	w->classes = calloc((size_t)classes + 1, sizeof(*w->classes));
 	w->groups = calloc((size_t)classes + 1, sizeof(*w->groups));
-	w->rules = calloc((size_t)rules + 1, sizeof(*w->rules));
-	w->masks = calloc((size_t)rules + 1, sizeof(*w->masks));
-	w->places = calloc((size_t)rules + 1, sizeof(*w->places));
-	if (w->classes != NULL && w->groups != NULL && w->rules != NULL && w->masks != NULL &&
-	    w->places != NULL)
+	if (w->classes != NULL && w->groups != NULL)
 		return true;
 	w->c->block.failed = true;
 	return false;
 }
 
-static void free_work(struct class_work *w) {
+static void end_work(struct class_work *w) {
 	free(w->classes);
 	free(w->groups);
 	free(w->rules);
-	free(w->masks);
-	free(w->places);
-	memset(w, 0, sizeof(*w));
+	mask_set_free(&w->set);
 }
 
-static uint32_t count_masks(const config_setting_t *list) {
-	uint32_t count = 0;
+/* Where each mask is written. */
+static void find_rules(struct class_work *w) {
+	w->rules = calloc((size_t)w->set.count + 1, sizeof(*w->rules));
+	w->c->block.failed |= w->rules == NULL;
+	for (uint32_t i = 0; i < w->set.count && !w->c->block.failed; i++) {
+		const config_setting_t *place = w->set.places[i];
+		struct generation_rule *rule = &w->rules[i];
 
-	for (unsigned i = 0; i < (unsigned)config_setting_length(list); i++) {
-		const config_setting_t *match = compilation_member(
-		    config_setting_get_elem(list, i), "classes[].match");
-
-		if (match != NULL)
-			count += setting_element_count(match);
+		rule->class_index = w->set.owners[i];
+		rule->file = compilation_place(w->c, place, &rule->line);
+		rule->text = block_text(&w->c->block, config_setting_get_string(place));
 	}
-	return count;
 }
 
 static void compile_list(struct compilation *c, const config_setting_t *list) {
 	struct class_work w = { .c = c };
 	uint32_t length = (uint32_t)config_setting_length(list);
 
-	if (!make_room(&w, length, count_masks(list))) {
-		free_work(&w);
+	if (!begin_work(&w, length)) {
+		end_work(&w);
 		return;
 	}
 	for (uint32_t i = 0; i < length; i++) {
@@ -328,29 +294,28 @@ static void compile_list(struct compilation *c, const config_setting_t *list) {
 		complain(c, list, "%u classes, but state.classes is %u", w.class_count,
 		    compilation_header(c)->record_count);
 	check_names(&w);
+	find_rules(&w);
 	if (!c->block.failed)
 		build_indexes(&w);
-	free_work(&w);
+	end_work(&w);
 }
 
 static void compile_exempt(struct compilation *c) {
 	const config_setting_t *exempt = config_lookup(&c->config, "exempt");
-	struct class_work w = { .c = c };
+	struct mask_set set = { .count = 0 };
 	uint32_t index;
 
 	if (exempt == NULL || config_setting_is_group(exempt))
 		return;
-	if (make_room(&w, 0, setting_element_count(exempt))) {
-		add_masks(&w, exempt, "exempt", 0);
-		compile_gate_exempt(&w);
-		for (uint32_t i = 0; i < w.rule_count; i++)
-			if (w.masks[i].mask.kind == MASK_ALL)
-				note(c, w.places[i], "exempt: \"*\" exempts every client");
-		index = build_index(&w);
-		if (!c->block.failed)
-			compilation_header(c)->exempt_index = index;
-	}
-	free_work(&w);
+	mask_set_read(c, &set, exempt, "exempt", 0, mask_read);
+	compile_gate_exempt(c, &set);
+	for (uint32_t i = 0; i < set.count; i++)
+		if (set.masks[i].mask.kind == MASK_ALL)
+			note(c, set.places[i], "exempt: \"*\" exempts every client");
+	index = mask_index_store(c, set.masks, set.count);
+	if (!c->block.failed)
+		compilation_header(c)->exempt_index = index;
+	mask_set_free(&set);
 }
 
 void compile_classes(struct compilation *c) {

@@ -25,29 +25,6 @@ struct coverage {
 	uint32_t *taken_by;	/* by rule: else which rule comes first */
 };
 
-uint32_t build_index(struct class_work *w) {
-	size_t index_bytes, scratch_bytes;
-	uint32_t offset, present = 0;
-	void *scratch;
-
-	for (uint32_t i = 0; i < w->rule_count; i++)
-		present += !w->masks[i].left_out;
-	if (present == 0)
-		return 0;
-	class_index_measure(w->masks, w->rule_count, &index_bytes, &scratch_bytes);
-	offset = block_reserve(&w->c->block, index_bytes);
-	scratch = malloc(scratch_bytes ? scratch_bytes : 1);
-	if (offset == 0 || scratch == NULL) {
-		w->c->block.failed = true;
-		free(scratch);
-		return 0;
-	}
-	block_trim(&w->c->block, offset, class_index_build(w->masks, w->rule_count,
-	    block_at(&w->c->block, offset), index_bytes, scratch, scratch_bytes));
-	free(scratch);
-	return offset;
-}
-
 static bool serves_port(const struct class_work *w, const struct generation_class *class,
     uint16_t port) {
 	const uint16_t *ports = block_at(&w->c->block, class->ports);
@@ -62,12 +39,12 @@ static bool serves_port(const struct class_work *w, const struct generation_clas
 
 /* Which masks of this view can match? */
 static void cover(const struct class_work *w, uint32_t index, struct coverage *coverage) {
-	for (uint32_t i = 0; i < w->rule_count; i++) {
+	for (uint32_t i = 0; i < w->set.count; i++) {
 		uint32_t by;
 
-		if (w->masks[i].left_out || coverage->reached[i])
+		if (w->set.masks[i].left_out || coverage->reached[i])
 			continue;
-		by = class_index_cover(block_at(&w->c->block, index), &w->masks[i].mask);
+		by = class_index_cover(block_at(&w->c->block, index), &w->set.masks[i].mask);
 		if (by >= i)
 			coverage->reached[i] = 1;
 		else
@@ -85,9 +62,9 @@ static uint32_t view(struct class_work *w, struct views *views, uint8_t *serves,
 			free(serves);
 			return views->index[i];
 		}
-	for (uint32_t i = 0; i < w->rule_count; i++)
-		w->masks[i].left_out = !serves[w->rules[i].class_index];
-	index = build_index(w);
+	for (uint32_t i = 0; i < w->set.count; i++)
+		w->set.masks[i].left_out = !serves[w->set.owners[i]];
+	index = mask_index_store(w->c, w->set.masks, w->set.count);
 	if (index != 0)
 		cover(w, index, coverage);
 	views->serves[views->count] = serves;
@@ -119,22 +96,12 @@ static bool gather_ports(struct class_work *w, uint16_t *ports, uint32_t *count)
 	for (uint32_t i = 0; i < w->class_count; i++) {
 		const uint16_t *list = block_at(&w->c->block, w->classes[i].ports);
 
-		for (uint32_t k = 0; k < w->classes[i].port_count; k++) {
-			uint32_t at = 0;
-
-			while (at < *count && ports[at] < list[k])
-				at++;
-			if (at < *count && ports[at] == list[k])
-				continue;
-			if (*count == most) {
+		for (uint32_t k = 0; k < w->classes[i].port_count; k++)
+			if (!compilation_add_number(ports, count, most, list[k])) {
 				complain(w->c, w->groups[i],
 				    "classes name more than %u different ports", most);
 				return false;
 			}
-			memmove(ports + at + 1, ports + at, (*count - at) * sizeof(*ports));
-			ports[at] = list[k];
-			++*count;
-		}
 	}
 	return true;
 }
@@ -155,12 +122,12 @@ static void name_class(const struct class_work *w, uint32_t class, char *out, si
 static void say_mask(struct class_work *w, uint32_t rule, uint32_t by) {
 	char mask[64], other[64], class[96];
 	const char *file = block_at(&w->c->block, w->rules[by].file);
-	bool same = w->rules[rule].class_index == w->rules[by].class_index;
+	bool same = w->set.owners[rule] == w->set.owners[by];
 
 	name_rule(w, rule, mask, sizeof(mask));
 	name_rule(w, by, other, sizeof(other));
-	name_class(w, w->rules[by].class_index, class, sizeof(class));
-	note(w->c, w->places[rule], "mask \"%s\" can never match: \"%s\" of %s%s at %.100s:%u "
+	name_class(w, w->set.owners[by], class, sizeof(class));
+	note(w->c, w->set.places[rule], "mask \"%s\" can never match: \"%s\" of %s%s at %.100s:%u "
 	    "matches first", mask, other, same ? "the same class" : "class ", same ? "" : class,
 	    file, w->rules[by].line);
 }
@@ -172,7 +139,7 @@ static void say_class(struct class_work *w, uint32_t index, uint32_t rule, uint3
 	name_class(w, index, name, sizeof(name));
 	name_rule(w, rule, mask, sizeof(mask));
 	name_rule(w, by, other, sizeof(other));
-	name_class(w, w->rules[by].class_index, class, sizeof(class));
+	name_class(w, w->set.owners[by], class, sizeof(class));
 	complain(w->c, w->groups[index], "class %s can never match: earlier classes match all "
 	    "its masks (\"%s\" of class %s at %.100s:%u matches \"%s\")", name, other, class,
 	    file, w->rules[by].line, mask);
@@ -180,12 +147,12 @@ static void say_class(struct class_work *w, uint32_t index, uint32_t rule, uint3
 
 /* Rules stand by class. */
 static void say_what_is_taken(struct class_work *w, const struct coverage *coverage) {
-	for (uint32_t first = 0, next; first < w->rule_count; first = next) {
-		uint32_t class = w->rules[first].class_index;
+	for (uint32_t first = 0, next; first < w->set.count; first = next) {
+		uint32_t class = w->set.owners[first];
 		bool reached = false;
 
-		for (next = first; next < w->rule_count &&
-		    w->rules[next].class_index == class; next++)
+		for (next = first; next < w->set.count &&
+		    w->set.owners[next] == class; next++)
 			reached |= coverage->reached[next] != 0;
 		if (!reached && (w->classes[class].any_port || w->classes[class].port_count > 0)) {
 			say_class(w, class, first, coverage->taken_by[first]);
@@ -197,20 +164,11 @@ static void say_what_is_taken(struct class_work *w, const struct coverage *cover
 	}
 }
 
-/* Copies an array into the block: its offset. */
-static uint32_t store(struct class_work *w, const void *array, size_t bytes) {
-	uint32_t offset = block_reserve(&w->c->block, bytes);
-
-	if (offset != 0 && bytes > 0)
-		memcpy(block_at(&w->c->block, offset), array, bytes);
-	return offset;
-}
-
 static void note_missing_catch_all(struct class_work *w) {
-	for (uint32_t i = 0; i < w->rule_count; i++)
-		if (w->masks[i].mask.kind == MASK_ALL)
+	for (uint32_t i = 0; i < w->set.count; i++)
+		if (w->set.masks[i].mask.kind == MASK_ALL)
 			return;
-	if (w->rule_count == 0)
+	if (w->set.count == 0)
 		return;
 	note(w->c, config_lookup(&w->c->config, "classes"),
 	    "no class matches all hosts (match = \"*\"): hosts that match no class are "
@@ -242,8 +200,8 @@ static void build_views(struct class_work *w, struct views *views, struct covera
 
 void build_indexes(struct class_work *w) {
 	struct coverage coverage = {
-		.reached = calloc((size_t)w->rule_count + 1, 1),
-		.taken_by = calloc((size_t)w->rule_count + 1, sizeof(uint32_t)),
+		.reached = calloc((size_t)w->set.count + 1, 1),
+		.taken_by = calloc((size_t)w->set.count + 1, sizeof(uint32_t)),
 	};
 	struct views views = { .count = 0 };
 	struct generation *header;
@@ -253,14 +211,15 @@ void build_indexes(struct class_work *w) {
 		w->c->block.failed = true;
 	} else {
 		note_missing_catch_all(w);
-		classes = store(w, w->classes, w->class_count * sizeof(*w->classes));
-		rules = store(w, w->rules, w->rule_count * sizeof(*w->rules));
+		classes = block_store(&w->c->block, w->classes,
+		    w->class_count * sizeof(*w->classes));
+		rules = block_store(&w->c->block, w->rules, w->set.count * sizeof(*w->rules));
 		if (!w->c->block.failed) {
 			header = compilation_header(w->c);
 			header->classes = classes;
 			header->class_count = w->class_count;
 			header->rules = rules;
-			header->rule_count = w->rule_count;
+			header->rule_count = w->set.count;
 			build_views(w, &views, &coverage);
 		}
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* Masks of several owners (mask_set.h): arrays that double, and the index of a
- * class list over them. */
+/* Arrays that double. */
 #include "config/classes/mask_set.h"
 
 #include <stdlib.h>
@@ -8,27 +7,30 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "config/classes/classes.h"
+#include "config/generation/mask_index.h"
 
-void mask_complain(struct compilation *c, const config_setting_t *place, const char *what,
-    const char *text, const char *why) {
+bool mask_read(struct compilation *c, const config_setting_t *place, const char *what,
+    const char *text, struct mask *out) {
 	char quoted[128], domain[MASK_NAME_MAX + 2] = "*";
-	const char *ignored;
-	struct mask mask;
+	const char *why, *ignored;
+	struct mask meant;
 
+	if (mask_parse(text, strlen(text), out, &why))
+		return true;
 	log_quote(quoted, sizeof(quoted), text, strlen(text));
 	if (text[0] == '\0')
 		quoted[0] = '\0';
 	/* as Postfix writes a domain and all below it */
 	if (text[0] == '.' && text_copy(domain + 1, sizeof(domain) - 1, text, strlen(text)) &&
-	    mask_parse(domain, strlen(domain), &mask, &ignored))
+	    mask_parse(domain, strlen(domain), &meant, &ignored))
 		complain(c, place, "%s: bad mask \"%s\": %s: did you mean \"%s\"?", what, quoted,
 		    why, domain);
 	else
 		complain(c, place, "%s: bad mask \"%s\": %s", what, quoted, why);
+	return false;
 }
 
-static bool make_room(struct mask_set *set) {
+static bool mask_set_grow(struct mask_set *set) {
 	uint32_t room = set->room == 0 ? 64 : set->room * 2;
 	const config_setting_t **places;
 	struct class_rule *masks;
@@ -51,30 +53,68 @@ static bool make_room(struct mask_set *set) {
 	return true;
 }
 
-void mask_set_add(struct compilation *c, struct mask_set *set, const struct mask *mask,
-    uint32_t owner, const config_setting_t *place) {
-	if (!make_room(set)) {
-		c->block.failed = true;
-		return;
+void mask_set_read(struct compilation *c, struct mask_set *set, const config_setting_t *masks,
+    const char *what, uint32_t owner, mask_reader *read) {
+	for (unsigned i = 0; i < setting_element_count(masks); i++) {
+		const config_setting_t *place = setting_element(masks, i);
+		struct mask mask;
+
+		/* check.c has said what is no text */
+		if (config_setting_type(place) != CONFIG_TYPE_STRING ||
+		    !read(c, place, what, config_setting_get_string(place), &mask))
+			continue;
+		if (!mask_set_grow(set)) {
+			c->block.failed = true;
+			return;
+		}
+		set->masks[set->count] = (struct class_rule){ .mask = mask };
+		set->owners[set->count] = owner;
+		set->places[set->count++] = place;
 	}
-	set->masks[set->count] = (struct class_rule){ .mask = *mask };
-	set->owners[set->count] = owner;
-	set->places[set->count++] = place;
+}
+
+uint32_t mask_index_store(struct compilation *c, const struct class_rule *masks, uint32_t count) {
+	uint32_t present = 0, offset;
+	size_t bytes;
+	void *index;
+
+	for (uint32_t i = 0; i < count; i++)
+		present += !masks[i].left_out;
+	if (present == 0 || c->block.failed)
+		return 0;
+	index = mask_index_make(masks, count, &bytes);
+	c->block.failed |= index == NULL;
+	offset = block_store(&c->block, index, bytes);
+	free(index);
+	return offset;
 }
 
 void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *index,
     uint32_t *owners) {
-	struct class_work work = { .c = c, .masks = set->masks, .rule_count = set->count };
+	*index = mask_index_store(c, set->masks, set->count);
+	*owners = block_store(&c->block, set->owners, set->count * sizeof(*set->owners));
+}
 
-	*index = 0;
-	*owners = 0;
-	if (set->count == 0 || c->block.failed)
-		return;
-	*index = build_index(&work);
-	*owners = block_reserve(&c->block, set->count * sizeof(*set->owners));
-	if (!c->block.failed)
-		memcpy(block_at(&c->block, *owners), set->owners,
-		    set->count * sizeof(*set->owners));
+uint32_t mask_names_store(struct compilation *c, const struct class_rule *masks, uint32_t count,
+    size_t longest) {
+	uint32_t names = count == 0 ? 0 : block_reserve(&c->block, count * sizeof(uint32_t));
+
+	for (uint32_t i = 0; i < count && !c->block.failed; i++) {
+		const struct mask *mask = &masks[i].mask;
+		char name[MASK_NAME_MAX + 1];
+		uint32_t text;
+
+		if (mask->kind != MASK_NAME || mask->name_length > longest ||
+		    !text_copy(name, sizeof(name), mask->name, mask->name_length))
+			continue;
+		for (char *at = name; *at != '\0'; at++)
+			if (*at >= 'A' && *at <= 'Z')
+				*at = (char)(*at | 0x20);
+		text = block_text(&c->block, name);
+		if (!c->block.failed)
+			((uint32_t *)block_at(&c->block, names))[i] = text;
+	}
+	return names;
 }
 
 uint32_t mask_set_taken(const struct compilation *c, const struct mask_set *set,

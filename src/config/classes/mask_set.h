@@ -1,34 +1,42 @@
 /* SPDX-License-Identifier: ISC */
-/* Masks of several owners while they are gathered, and their index: the first that
- * matches tells the owner. */
+/* Masks of a list of groups (classes, destinations, providers), or of one setting, while they are
+ * compiled: one index over all of them, in which the first match wins. */
 #ifndef CONFIG_MASK_SET_H
 #define CONFIG_MASK_SET_H
 
 #include "config/read/compilation.h"
-#include "policy/limit/class.h"
-
-/* An error: `text` of the setting `what` is no mask, and `why` not. */
-void mask_complain(struct compilation *c, const config_setting_t *place, const char *what,
-    const char *text, const char *why);
 
 struct mask_set {
 	struct class_rule *masks;
-	uint32_t *owners;
+	uint32_t *owners;		/* the group of each */
 	const config_setting_t **places;
 	uint32_t count;
 	uint32_t room;
 };
 
-/* The mask's name must live until the set is kept. */
-void mask_set_add(struct compilation *c, struct mask_set *set, const struct mask *mask,
-    uint32_t owner, const config_setting_t *place);
+/* Reads a mask; false: it is none, and was complained about as `what`. */
+bool mask_read(struct compilation *c, const config_setting_t *place, const char *what,
+    const char *text, struct mask *out);
 
-/* Puts an index and the owners by mask (uint32_t[count]) into the block; 0, 0 for an
- * empty set. */
+/* Adds the elements of a setting, each as `read` (mask_read, or more than it) has it. */
+typedef bool mask_reader(struct compilation *c, const config_setting_t *place, const char *what,
+    const char *text, struct mask *out);
+void mask_set_read(struct compilation *c, struct mask_set *set, const config_setting_t *masks,
+    const char *what, uint32_t owner, mask_reader *read);
+
+/* Their index in the block; 0: there are none (that are not left out). */
+uint32_t mask_index_store(struct compilation *c, const struct class_rule *masks, uint32_t count);
+
+/* The same, and a uint32_t[count] of their owners. */
 void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *index,
     uint32_t *owners);
 
-/* The mask before mask `i` that takes all it would, or CLASS_NO_RULE. */
+/* A uint32_t[count] in the block: of masks that are one name that, in lower case, if it
+ * is no longer than that; else 0. */
+uint32_t mask_names_store(struct compilation *c, const struct class_rule *masks, uint32_t count,
+    size_t longest);
+
+/* The earlier mask that takes all that mask `i` would, or CLASS_NO_RULE. */
 uint32_t mask_set_taken(const struct compilation *c, const struct mask_set *set,
     uint32_t index, uint32_t i);
 

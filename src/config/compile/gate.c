@@ -51,8 +51,7 @@ static void add_mask(const struct mask *mask, struct list *v4, struct list *v6) 
 	}
 }
 
-void compile_gate_exempt(struct class_work *w) {
-	struct compilation *c = w->c;
+void compile_gate_exempt(struct compilation *c, const struct mask_set *set) {
 	struct list v4 = { .text = calloc(1, PREFIXES_BYTES) };
 	struct list v6 = { .text = calloc(1, PREFIXES_BYTES) };
 	bool has_command = config_lookup(&c->config, "gate.command") != NULL;
@@ -62,16 +61,16 @@ void compile_gate_exempt(struct class_work *w) {
 		c->block.failed = true;
 		goto out;
 	}
-	for (uint32_t i = 0; i < w->rule_count; i++) {
-		enum mask_kind kind = w->masks[i].mask.kind;
+	for (uint32_t i = 0; i < set->count; i++) {
+		enum mask_kind kind = set->masks[i].mask.kind;
 
-		add_mask(&w->masks[i].mask, &v4, &v6);
+		add_mask(&set->masks[i].mask, &v4, &v6);
 		if (has_command && kind != MASK_ALL && kind != MASK_ADDRESS)
-			note(c, w->places[i], "exempt: gate.command in the kernel cannot use "
+			note(c, set->places[i], "exempt: gate.command in the kernel cannot use "
 			    "host names; only addresses and prefixes are exempt there");
 	}
 	if (has_command && (v4.overrun || v6.overrun))
-		complain(c, w->places[0], "exempt: too many address prefixes for gate.command "
+		complain(c, set->places[0], "exempt: too many address prefixes for gate.command "
 		    "(maximum %d characters)", PREFIXES_BYTES);
 	text4 = block_text(&c->block, v4.text);
 	text6 = block_text(&c->block, v6.text);

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "config/generation/mask_index.h"
 #include "config/read/report.h"
 #include "policy/limit/class.h"
 
@@ -282,34 +283,28 @@ static void read_lines(struct import *import, FILE *in) {
 }
 
 static void find_taken(struct import *import) {
-	size_t index_bytes, scratch_bytes;
-	void *index, *scratch;
+	size_t bytes;
+	void *index = mask_index_make(import->masks, import->count, &bytes);
 
-	class_index_measure(import->masks, import->count, &index_bytes, &scratch_bytes);
-	index = malloc(index_bytes + 8);
-	scratch = malloc(scratch_bytes + 8);
-	if (index == NULL || scratch == NULL) {
+	if (index == NULL) {
 		say(import, MESSAGE_ERROR, 0, "out of memory");
-	} else {
-		class_index_build(import->masks, import->count, index, index_bytes, scratch,
-		    scratch_bytes);
-		for (uint32_t i = 0; i < import->count; i++) {
-			uint32_t by = class_index_cover(index, &import->masks[i].mask);
-
-			if (by >= i || import->masks[i].left_out)
-				continue;
-			import->rules[i].taken_by = by;
-			say(import, MESSAGE_NOTE, import->rules[i].number, "%s can never "
-			    "match, because %s in line %u matches first: written as a comment",
-			    import->rules[i].mask, import->rules[by].mask,
-			    import->rules[by].number);
-		}
-		if (class_index_cover(index, &(struct mask){ .kind = MASK_ALL }) == CLASS_NO_RULE)
-			say(import, MESSAGE_NOTE, 0, "the last line L* is missing: hosts that "
-			    "match no class are admitted uncounted");
+		return;
 	}
+	for (uint32_t i = 0; i < import->count; i++) {
+		uint32_t by = class_index_cover(index, &import->masks[i].mask);
+
+		if (by >= i || import->masks[i].left_out)
+			continue;
+		import->rules[i].taken_by = by;
+		say(import, MESSAGE_NOTE, import->rules[i].number, "%s can never "
+		    "match, because %s in line %u matches first: written as a comment",
+		    import->rules[i].mask, import->rules[by].mask,
+		    import->rules[by].number);
+	}
+	if (class_index_cover(index, &(struct mask){ .kind = MASK_ALL }) == CLASS_NO_RULE)
+		say(import, MESSAGE_NOTE, 0, "the last line L* is missing: hosts that "
+		    "match no class are admitted uncounted");
 	free(index);
-	free(scratch);
 }
 
 static bool name_is_taken(const struct import *import, uint32_t before, const char *name) {

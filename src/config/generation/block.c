@@ -58,9 +58,12 @@ uint32_t block_reserve(struct block *block, size_t bytes) {
 	return (uint32_t)offset;
 }
 
-void block_trim(struct block *block, uint32_t offset, size_t bytes) {
-	if (!block->failed && offset + bytes < block->used)
-		block->used = offset + bytes;
+uint32_t block_store(struct block *block, const void *array, size_t bytes) {
+	uint32_t offset = bytes == 0 ? 0 : block_reserve(block, bytes);
+
+	if (offset != 0)
+		memcpy(block_at(block, offset), array, bytes);
+	return offset;
 }
 
 void *block_at(const struct block *block, uint32_t offset) {

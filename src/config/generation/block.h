@@ -29,8 +29,8 @@ void block_free(struct block *block);
 
 /* Room for an array, zeroed, 8-byte aligned: its offset, or 0 (failed). */
 uint32_t block_reserve(struct block *block, size_t bytes);
-/* Gives back the end of the array that was reserved last. */
-void block_trim(struct block *block, uint32_t offset, size_t bytes);
+/* A copy of an array there; 0 of an empty one. */
+uint32_t block_store(struct block *block, const void *array, size_t bytes);
 void *block_at(const struct block *block, uint32_t offset);
 
 /* The offset of a text; "" is 0. */

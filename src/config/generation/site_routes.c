@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "config/generation/mask_index.h"
 #include "policy/limit/class.h"
 
 #define BYTES_MAX	((size_t)64 << 20)
@@ -196,21 +197,14 @@ static bool read_line(struct site_routes *routes, char *line) {
 
 /* Makes the masks an index.  False: no memory. */
 static bool build_index(struct masks *masks) {
-	size_t index_bytes, scratch_bytes;
-	void *scratch;
-	bool built;
+	size_t bytes;
 
 	if (masks->count == 0)
 		return true;
-	class_index_measure(masks->rules, masks->count, &index_bytes, &scratch_bytes);
-	masks->index = aligned_alloc(64, (index_bytes + 63) / 64 * 64);
-	scratch = malloc(scratch_bytes == 0 ? 1 : scratch_bytes);
-	built = masks->index != NULL && scratch != NULL && class_index_build(masks->rules,
-	    masks->count, masks->index, index_bytes, scratch, scratch_bytes) != 0;
-	free(scratch);
+	masks->index = mask_index_make(masks->rules, masks->count, &bytes);
 	free(masks->rules);
 	masks->rules = NULL;
-	return built;
+	return masks->index != NULL;
 }
 
 static uint32_t match(const struct masks *masks, const char *domain, size_t length) {

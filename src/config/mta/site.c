@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "config/classes/classes.h"
+#include "config/classes/mask_set.h"
 #include "config/read/read_file.h"
 #include "config/mta/relayhost.h"
 
@@ -308,13 +308,6 @@ static uint32_t keep(struct site_work *w, struct span span) {
 	return offset;
 }
 
-static uint32_t keep_index(struct site_work *w, struct mask_list *list) {
-	struct class_work masks = { .c = w->c, .masks = list->masks,
-		.rule_count = list->count };
-
-	return build_index(&masks);
-}
-
 static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list) {
 	uint32_t offset = list->count == 0 ? 0 :
 	    block_reserve(&w->c->block, list->count * sizeof(uint32_t));
@@ -323,28 +316,6 @@ static uint32_t keep_reasons(struct site_work *w, const struct mask_list *list) 
 		uint32_t reason = keep(w, list->reasons[i]);
 
 		((uint32_t *)block_at(&w->c->block, offset))[i] = reason;
-	}
-	return offset;
-}
-
-/* Of masks that are one name: that, in lower case. */
-static uint32_t keep_names(struct site_work *w, const struct mask_list *list) {
-	uint32_t offset = block_reserve(&w->c->block, list->count * sizeof(uint32_t));
-
-	for (uint32_t i = 0; offset != 0 && i < list->count; i++) {
-		const struct mask *mask = &list->masks[i].mask;
-		char name[MASK_NAME_MAX + 1];
-		uint32_t text = 0;
-
-		if (mask->kind == MASK_NAME &&
-		    text_copy(name, sizeof(name), mask->name, mask->name_length)) {
-			for (char *at = name; *at != '\0'; at++)
-				if (*at >= 'A' && *at <= 'Z')
-					*at = (char)(*at | 0x20);
-			text = block_text(&w->c->block, name);
-		}
-		if (!w->c->block.failed)
-			((uint32_t *)block_at(&w->c->block, offset))[i] = text;
 	}
 	return offset;
 }
@@ -367,18 +338,18 @@ static void keep_part(struct site_work *w, struct generation_mta *mta) {
 	if (part->clone_program.length > 0)
 		mta->clone_program = keep(w, part->clone_program);
 	mta->site_refusal = keep(w, part->refusal);
-	mta->site_excluded_index = keep_index(w, &part->excluded);
+	mta->site_excluded_index = mask_index_store(w->c, part->excluded.masks, part->excluded.count);
 	mta->site_reasons = keep_reasons(w, &part->excluded);
 	mta->site_excluded_count = mta->site_reasons == 0 ? 0 : part->excluded.count;
 	mta->site_lanes = attached_lanes(part, mta);
 	mta->site_origin = part->origin;
 	mta->site_cohorts = part->cohorts;
 	mta->site_backoff_s = part->backoff_s;
-	mta->site_route_index = keep_index(w, &part->routes);
+	mta->site_route_index = mask_index_store(w->c, part->routes.masks, part->routes.count);
 	mta->site_routes = keep_reasons(w, &part->routes);
 	mta->site_route_count = mta->site_routes == 0 ? 0 : part->routes.count;
 	mta->site_route_names = mta->transport != 0 && mta->site_route_count > 0 ?
-	    keep_names(w, &part->routes) : 0;
+	    mask_names_store(w->c, part->routes.masks, part->routes.count, MASK_NAME_MAX) : 0;
 }
 
 static void keep_all(struct site_work *w, struct generation_mta *mta) {
@@ -387,7 +358,7 @@ static void keep_all(struct site_work *w, struct generation_mta *mta) {
 	mta->site_by_setup = w->by_setup;
 	mta->site_probes = (uint16_t)w->probes;
 	mta->relayhost = keep(w, w->relayhost);
-	mta->site_listed_index = keep_index(w, &w->listed);
+	mta->site_listed_index = mask_index_store(w->c, w->listed.masks, w->listed.count);
 	mta->site_watches = keep_reasons(w, &w->watches);
 	mta->site_watch_count = mta->site_watches == 0 ? 0 : w->watches.count;
 }

@@ -182,32 +182,24 @@ static void read_rules(struct providers_work *w, const config_setting_t *list,
 
 /* --- providers ------------------------------------------------------------- */
 
+static bool relay_mask(struct compilation *c, const config_setting_t *place, const char *what,
+    const char *text, struct mask *mask) {
+	if (!mask_read(c, place, what, text, mask))
+		return false;
+	if (mask->kind == MASK_ALL)
+		complain(c, place, "%s: \"*\" would make all sites one provider", what);
+	return mask->kind != MASK_ALL;
+}
+
 static void read_relays(struct providers_work *w, const config_setting_t *group,
     uint32_t provider) {
 	const config_setting_t *relays = compilation_member(group, "relays");
-	struct mask mask;
-	const char *why;
 
-	if (relays == NULL || setting_element_count(relays) == 0) {
+	if (relays == NULL || setting_element_count(relays) == 0)
 		complain(w->c, relays ? relays : group, "providers: a provider has no relays, "
 		    "so it never matches; set relays");
-		return;
-	}
-	for (unsigned i = 0; i < setting_element_count(relays); i++) {
-		const config_setting_t *element = setting_element(relays, i);
-		const char *text;
-
-		if (config_setting_type(element) != CONFIG_TYPE_STRING)
-			continue;
-		text = config_setting_get_string(element);
-		if (!mask_parse(text, strlen(text), &mask, &why))
-			mask_complain(w->c, element, "providers.relays", text, why);
-		else if (mask.kind == MASK_ALL)
-			complain(w->c, element, "providers.relays: \"*\" would make all sites "
-			    "one provider");
-		else
-			mask_set_add(w->c, &w->relays, &mask, provider, element);
-	}
+	else
+		mask_set_read(w->c, &w->relays, relays, "providers.relays", provider, relay_mask);
 }
 
 static bool is_name(const char *name) {
@@ -274,22 +266,14 @@ static void note_taken(struct providers_work *w, uint32_t index) {
 	}
 }
 
-static uint32_t keep(struct compilation *c, const void *array, size_t bytes) {
-	uint32_t offset = bytes == 0 ? 0 : block_reserve(&c->block, bytes);
-
-	if (offset != 0)
-		memcpy(block_at(&c->block, offset), array, bytes);
-	return offset;
-}
-
 static void keep_all(struct providers_work *w, uint32_t common_rules) {
 	struct compilation *c = w->c;
 	uint32_t index, masks, providers, rules;
 	struct generation *header;
 
 	mask_set_keep(c, &w->relays, &index, &masks);
-	providers = keep(c, w->providers, w->provider_count * sizeof(*w->providers));
-	rules = keep(c, w->rules, w->rule_count * sizeof(*w->rules));
+	providers = block_store(&c->block, w->providers, w->provider_count * sizeof(*w->providers));
+	rules = block_store(&c->block, w->rules, w->rule_count * sizeof(*w->rules));
 	if (c->block.failed)
 		return;
 	header = compilation_header(c);

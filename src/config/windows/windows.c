@@ -141,7 +141,6 @@ void compile_windows(struct compilation *c) {
 
 uint32_t compile_window_group(struct compilation *c, const config_setting_t *group) {
 	struct generation_window window;
-	uint32_t offset;
 
 	if (group == NULL || !config_setting_is_group(group))
 		return 0;
@@ -150,10 +149,7 @@ uint32_t compile_window_group(struct compilation *c, const config_setting_t *gro
 	if (window.given == 0)
 		return 0;
 	window.file = compilation_place(c, group, &window.line);
-	offset = block_reserve(&c->block, sizeof(window));
-	if (offset != 0)
-		memcpy(block_at(&c->block, offset), &window, sizeof(window));
-	return offset;
+	return block_store(&c->block, &window, sizeof(window));
 }
 
 /* --- destinations[] ------------------------------------------------------- */
@@ -206,36 +202,25 @@ static bool relay_mask(struct compilation *c, const config_setting_t *place,
 }
 
 static bool destination_mask(struct compilation *c, const config_setting_t *place,
-    const char *text, struct mask *mask) {
-	const char *end = *text == '[' ? strstr(text, "]:") : NULL, *why;
+    const char *what, const char *text, struct mask *mask) {
+	const char *end = *text == '[' ? strstr(text, "]:") : NULL;
 
 	if (strncmp(text, provider_word, sizeof(provider_word) - 1) == 0)
 		return provider_mask(c, place, text, mask);
 	if (end != NULL)
 		return relay_mask(c, place, text, end, mask);
-	if (mask_parse(text, strlen(text), mask, &why))
-		return true;
-	mask_complain(c, place, "destinations.match", text, why);
-	return false;
+	return mask_read(c, place, what, text, mask);
 }
 
 static void add_destinations(struct compilation *c, struct mask_set *set,
     const config_setting_t *group, uint32_t owner) {
 	const config_setting_t *match = compilation_member(group, "destinations[].match");
-	struct mask mask;
 
-	if (match == NULL || setting_element_count(match) == 0) {
+	if (match == NULL || setting_element_count(match) == 0)
 		complain(c, match ? match : group, "destinations: a group has no masks; set "
 		    "match");
-		return;
-	}
-	for (unsigned i = 0; i < setting_element_count(match); i++) {
-		const config_setting_t *element = setting_element(match, i);
-
-		if (config_setting_type(element) == CONFIG_TYPE_STRING &&
-		    destination_mask(c, element, config_setting_get_string(element), &mask))
-			mask_set_add(c, set, &mask, owner, element);
-	}
+	else
+		mask_set_read(c, set, match, "destinations.match", owner, destination_mask);
 }
 
 static struct generation_destinations compile_group(struct compilation *c,
@@ -261,39 +246,16 @@ static void note_taken(struct compilation *c, const struct mask_set *set, uint32
 	}
 }
 
-/* Of masks that are one name: that. */
-static uint32_t keep_names(struct compilation *c, const struct mask_set *set) {
-	uint32_t names = set->count == 0 ? 0 :
-	    block_reserve(&c->block, set->count * sizeof(uint32_t));
-
-	for (uint32_t i = 0; i < set->count && !c->block.failed; i++) {
-		const struct mask *mask = &set->masks[i].mask;
-		char name[GENERATION_DESTINATION_MAX + 1];
-		uint32_t text;
-
-		if (mask->kind != MASK_NAME || mask->name_length >= sizeof(name))
-			continue;
-		for (size_t k = 0; k < mask->name_length; k++)
-			name[k] = (char)(mask->name[k] >= 'A' && mask->name[k] <= 'Z' ?
-			    mask->name[k] + 'a' - 'A' : mask->name[k]);
-		name[mask->name_length] = '\0';
-		text = block_text(&c->block, name);
-		if (!c->block.failed)
-			((uint32_t *)block_at(&c->block, names))[i] = text;
-	}
-	return names;
-}
-
 static void keep_destinations(struct compilation *c, const struct mask_set *set,
     const struct generation_destinations *list, uint32_t count) {
-	uint32_t index, masks, names, offset = block_reserve(&c->block, count * sizeof(*list));
+	uint32_t index, masks, names, offset = block_store(&c->block, list,
+	    count * sizeof(*list));
 	struct generation *header;
 
 	mask_set_keep(c, set, &index, &masks);
-	names = keep_names(c, set);
+	names = mask_names_store(c, set->masks, set->count, GENERATION_DESTINATION_MAX);
 	if (c->block.failed)
 		return;
-	memcpy(block_at(&c->block, offset), list, count * sizeof(*list));
 	header = compilation_header(c);
 	header->destinations = offset;
 	header->destinations_count = count;
