@@ -220,6 +220,14 @@ bool text_contains(const char *text, const char *part) {
 	return false;
 }
 
+uint64_t text_hash(const char *text, size_t length) {
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
 unsigned text_distance(const char *a, const char *b) {
 	unsigned rows[3][DISTANCE_LETTERS + 1];
 	size_t m = strlen(a), n = strlen(b);

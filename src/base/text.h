@@ -36,6 +36,9 @@ bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns);
  * one is longer than 32. */
 unsigned text_distance(const char *a, const char *b);
 
+/* FNV-1a: for tables whose keys no stranger chooses. */
+uint64_t text_hash(const char *text, size_t length);
+
 /* A host without one dot behind it and without [ ] around it: moves *text, returns
  * the length. */
 size_t text_bare_host(const char **text, size_t length);

@@ -14,13 +14,13 @@
 
 #include "base/clock.h"
 #include "base/decision_id.h"
+#include "base/map.h"
 #include "base/order.h"
 #include "base/text.h"
 #include "view/decided.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define LATELY_NS	(600 * NS_PER_SECOND)
-#define MAP_SIZE	2048u	/* a power of two, some times the groups */
 
 struct group {
 	uint64_t hash;
@@ -33,7 +33,7 @@ struct groups {
 	const struct decision_choice *choice;
 	struct group *list;
 	size_t count;
-	uint16_t map[MAP_SIZE];		/* 1 + group */
+	struct map by_hash;
 	int64_t now_ns, wall_ns;
 };
 
@@ -134,6 +134,7 @@ static void end(struct groups *groups, struct writer *writer, const char *name) 
 	    .count = groups->count < groups->choice->limit ? groups->count :
 	    groups->choice->limit });
 	free(groups->list);
+	map_free(&groups->by_hash);
 }
 
 /* --- groups --------------------------------------------------------------------------------- */
@@ -158,26 +159,28 @@ static struct group *oldest_of(struct groups *groups) {
 	return oldest;
 }
 
+/* The oldest makes room.  NULL: no memory. */
+static struct group *new_group(struct groups *groups, uint64_t hash) {
+	struct group *group = groups->count < DECISION_GROUPS ? &groups->list[groups->count++] :
+	    oldest_of(groups);
+
+	map_remove_hash(&groups->by_hash, group->hash);
+	return map_set_index(&groups->by_hash, hash, (uint32_t)(group - groups->list)) ? group :
+	    NULL;
+}
+
 /* Decisions come with the oldest first. */
 static void add(void *context, const struct decided *d) {
 	struct groups *groups = context;
 	uint64_t hash = decision_group_key(d);
-	uint32_t at = (uint32_t)(hash >> 20) & (MAP_SIZE - 1);
-	struct group *group = NULL;
+	uint32_t at = map_index(&groups->by_hash, hash);
+	struct group *group;
 
 	if (groups->now_ns - d->at_ns > LATELY_NS || !is_wanted(groups->choice, d))
 		return;
-	while (groups->map[at] != 0 && groups->list[groups->map[at] - 1].hash != hash)
-		at = (at + 1) & (MAP_SIZE - 1);
-	if (groups->map[at] != 0) {
-		group = &groups->list[groups->map[at] - 1];
-	} else if (groups->count < DECISION_GROUPS) {
-		group = &groups->list[groups->count++];
-		groups->map[at] = (uint16_t)groups->count;
-	} else {
-		/* its hash is looked for no more: one that comes again is a new one */
-		group = oldest_of(groups);
-	}
+	group = at != MAP_NONE ? &groups->list[at] : new_group(groups, hash);
+	if (group == NULL)
+		return;
 	if (group->hash != hash)
 		*group = (struct group){ .hash = hash, .first_ns = d->at_ns };
 	group->count++;

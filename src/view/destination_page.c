@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/order.h"
 #include "base/text.h"
@@ -67,20 +68,6 @@ void destination_index_free(struct destination_index **index) {
 
 /* --- making the index -------------------------------------------------------------------- */
 
-static bool grow(void **list, size_t *size, size_t count, size_t each) {
-	size_t wanted = *size == 0 ? 1024 : *size * 2;
-	void *grown;
-
-	if (count < *size)
-		return true;
-	grown = reallocarray(*list, wanted, each);
-	if (grown == NULL)
-		return false;
-	*list = grown;
-	*size = wanted;
-	return true;
-}
-
 static uint8_t rank_of(const struct view *view, const struct destination_window *one) {
 	const struct window *window = &one->state.window;
 
@@ -95,7 +82,7 @@ static uint8_t rank_of(const struct view *view, const struct destination_window 
 }
 
 static uint32_t keep_reason(struct destination_index *index, const char *reason) {
-	if (reason[0] == '\0' || !grow((void **)&index->reasons, &index->reason_size,
+	if (reason[0] == '\0' || !array_grow(&index->reasons, &index->reason_size,
 		index->reason_count, sizeof(*index->reasons)))
 		return 0;
 	memcpy(index->reasons[index->reason_count], reason, sizeof(*index->reasons));
@@ -106,7 +93,7 @@ static void take(void *context, const struct destination_window *one) {
 	struct destination_index *index = context;
 	struct entry *entry;
 
-	if (!grow((void **)&index->entries, &index->size, index->count, sizeof(*entry))) {
+	if (!array_grow(&index->entries, &index->size, index->count, sizeof(*entry))) {
 		index->no_memory = true;
 		return;
 	}

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/text.h"
@@ -26,21 +27,14 @@
 /* Every copy begins with its name. */
 static void copy(struct view_copies *copies, const void *one) {
 	const struct view_choice *choice = copies->choice;
-	size_t size = copies->size == 0 ? 256 : copies->size * 2;
-	char *list;
 
 	if (copies->no_memory ||
 	    (choice->wants != NULL && !choice->wants(choice->context, one)))
 		return;
-	if (copies->count == copies->size) {
-		list = reallocarray(copies->list, size, copies->each);
-		copies->no_memory = list == NULL;
-		if (list == NULL)
-			return;
-		copies->list = list;
-		copies->size = size;
-	}
-	memcpy(copies->list + copies->count++ * copies->each, one, copies->each);
+	copies->no_memory = !array_grow(&copies->list, &copies->size, copies->count,
+	    copies->each);
+	if (!copies->no_memory)
+		memcpy(copies->list + copies->count++ * copies->each, one, copies->each);
 }
 
 static void copy_seen(void *context, const struct destination_seen *seen) {

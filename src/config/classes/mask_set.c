@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
-/* Arrays that double. */
 #include "config/classes/mask_set.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/generation/mask_index.h"
@@ -31,26 +31,9 @@ bool mask_read(struct compilation *c, const config_setting_t *place, const char 
 }
 
 static bool mask_set_grow(struct mask_set *set) {
-	uint32_t room = set->room == 0 ? 64 : set->room * 2;
-	const config_setting_t **places;
-	struct class_rule *masks;
-	uint32_t *owners;
-
-	if (set->count < set->room)
-		return true;
-	masks = reallocarray(set->masks, room, sizeof(*masks));
-	if (masks != NULL)
-		set->masks = masks;
-	owners = reallocarray(set->owners, room, sizeof(*owners));
-	if (owners != NULL)
-		set->owners = owners;
-	places = reallocarray(set->places, room, sizeof(*places));
-	if (places != NULL)
-		set->places = places;
-	if (masks == NULL || owners == NULL || places == NULL)
-		return false;
-	set->room = room;
-	return true;
+	return array_grow(&set->masks, &set->mask_room, set->count, sizeof(*set->masks)) &&
+	    array_grow(&set->owners, &set->owner_room, set->count, sizeof(*set->owners)) &&
+	    array_grow(&set->places, &set->place_room, set->count, sizeof(*set->places));
 }
 
 void mask_set_read(struct compilation *c, struct mask_set *set, const config_setting_t *masks,

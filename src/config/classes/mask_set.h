@@ -11,7 +11,7 @@ struct mask_set {
 	uint32_t *owners;		/* the group of each */
 	const config_setting_t **places;
 	uint32_t count;
-	uint32_t room;
+	size_t mask_room, owner_room, place_room;
 };
 
 /* Reads a mask; false: it is none, and was complained about as `what`. */

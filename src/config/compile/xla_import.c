@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/generation/mask_index.h"
@@ -47,7 +48,7 @@ struct import {
 	struct class_rule *masks;
 	uint32_t count;
 	uint32_t good_count;	/* of them that are classes */
-	uint32_t room;
+	size_t rule_room, mask_room;
 	bool has_file;
 };
 
@@ -97,23 +98,10 @@ static char *comment(const char *line) {
 	return copy;
 }
 
-static bool make_room(struct import *import) {
-	uint32_t room = import->room == 0 ? 32 : import->room * 2;
-	struct class_rule *masks;
-	struct rule *rules;
-
-	if (import->count < import->room)
-		return true;
-	rules = realloc(import->rules, room * sizeof(*rules));
-	if (rules == NULL)
-		return false;
-	import->rules = rules;
-	masks = realloc(import->masks, room * sizeof(*masks));
-	if (masks == NULL)
-		return false;
-	import->masks = masks;
-	import->room = room;
-	return true;
+static bool import_grow(struct import *import) {
+	return array_grow(&import->rules, &import->rule_room, import->count,
+	    sizeof(*import->rules)) && array_grow(&import->masks, &import->mask_room,
+	    import->count, sizeof(*import->masks));
 }
 
 /* Keeps a line, whose mask is good, or NULL. */
@@ -128,7 +116,7 @@ static bool keep_rule(struct import *import, const char *line, const char *mask,
 	}
 	rule.line = comment(line);
 	rule.mask = strdup(mask == NULL ? "" : mask);
-	if (rule.line == NULL || rule.mask == NULL || !make_room(import)) {
+	if (rule.line == NULL || rule.mask == NULL || !import_grow(import)) {
 		say(import, MESSAGE_ERROR, rule.number, "out of memory");
 		free(rule.line);
 		free(rule.mask);

@@ -8,18 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct block_known_text {
-	uint32_t offset;	/* 0: free */
-	uint32_t hash;
-};
+#include "base/map.h"
 
 struct block {
 	char *data;
 	size_t used;
 	size_t room;
-	struct block_known_text *texts;	/* a hash table */
-	size_t text_count;
-	size_t text_room;
+	struct map texts;	/* their offsets */
 	bool failed;		/* no memory, or beyond GENERATION_BYTES_MAX: the block is not to be used */
 };
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/order.h"
 #include "base/text.h"
@@ -18,27 +19,6 @@ void report_begin(struct report *report, struct config_messages *messages) {
 	memset(messages, 0, sizeof(*messages));
 	memset(report, 0, sizeof(*report));
 	report->messages = messages;
-}
-
-static bool make_room(struct report *report) {
-	size_t room = report->room == 0 ? 16 : report->room * 2;
-	struct config_message *list;
-	unsigned *orders;
-
-	if (report->messages->count >= REPORT_KEPT)
-		return false;
-	if (report->messages->count < report->room)
-		return true;
-	list = realloc(report->messages->list, room * sizeof(*list));
-	if (list == NULL)
-		return false;
-	report->messages->list = list;
-	orders = realloc(report->orders, room * sizeof(*orders));
-	if (orders == NULL)
-		return false;
-	report->orders = orders;
-	report->room = room;
-	return true;
 }
 
 /* File names are printed as they are where that does no harm. */
@@ -63,12 +43,12 @@ void report_add(struct report *report, enum message_severity severity,
 		messages->errors++;
 	else
 		messages->notes++;
-	if (!make_room(report))
+	if (messages->count == REPORT_KEPT || !array_grow(&messages->list, &report->room,
+	    messages->count, sizeof(*messages->list)))
 		return;
-	report->orders[messages->count] = order;
-	message = &messages->list[messages->count++];
-	message->severity = severity;
-	message->line = (int)line;
+	message = &messages->list[messages->count];
+	*message = (struct config_message){ .severity = severity, .line = (int)line,
+		.order = order, .place = (unsigned)messages->count++ };
 	copy_name(message->file, sizeof(message->file), file);
 	va_start(args, format);
 	if (vsnprintf(message->text, sizeof(message->text), format, args) < 0)
@@ -76,41 +56,16 @@ void report_add(struct report *report, enum message_severity severity,
 	va_end(args);
 }
 
-struct ranked {
-	unsigned order;
-	size_t place;
-};
-
 static int by_order(const void *a, const void *b) {
-	const struct ranked *left = a, *right = b;
+	const struct config_message *left = a, *right = b;
 
 	return order_then(ORDER(left->order, right->order), ORDER(left->place, right->place));
 }
 
 void report_end(struct report *report) {
-	struct config_messages *messages = report->messages;
-	size_t count = messages->count;
-	struct config_message *sorted = NULL;
-	struct ranked *ranks = NULL;
-
-	if (count > 1) {
-		sorted = malloc(count * sizeof(*sorted));
-		ranks = malloc(count * sizeof(*ranks));
-	}
-	if (sorted != NULL && ranks != NULL) {
-		for (size_t i = 0; i < count; i++)
-			ranks[i] = (struct ranked){ report->orders[i], i };
-		qsort(ranks, count, sizeof(*ranks), by_order);
-		for (size_t i = 0; i < count; i++)
-			sorted[i] = messages->list[ranks[i].place];
-		free(messages->list);
-		messages->list = sorted;
-		sorted = NULL;
-	}
-	free(sorted);
-	free(ranks);
-	free(report->orders);
-	report->orders = NULL;
+	if (report->messages->count > 1)
+		qsort(report->messages->list, report->messages->count,
+		    sizeof(report->messages->list[0]), by_order);
 }
 
 void config_messages_free(struct config_messages *messages) {

@@ -15,6 +15,7 @@ struct config_message {
 	char file[256];
 	int line;		/* 0: the file as a whole */
 	char text[384];		/* one line, escaped */
+	unsigned order, place;	/* in the text; among messages as they came */
 };
 
 /* What a compilation said, in file order.  At most 1,000 are kept; `errors`
@@ -35,7 +36,6 @@ void config_messages_print(const struct config_messages *messages, FILE *out, co
 
 struct report {
 	struct config_messages *messages;
-	unsigned *orders;	/* of each message kept: where it belongs */
 	size_t room;
 };
 
@@ -47,7 +47,7 @@ void report_add(struct report *report, enum message_severity severity,
     const char *file, unsigned line, unsigned order, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* Sorts what was kept and frees everything but the messages. */
+/* Sorts what was kept. */
 void report_end(struct report *report);
 
 #endif

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "config/read/read_file.h"
 #include "config/read/setting.h"
@@ -121,31 +122,21 @@ static void take_run(struct scan *scan, struct input *input, size_t length) {
 
 static bool add_part(struct scan *scan, unsigned file, unsigned file_line) {
 	struct source *source = scan->source;
-	size_t count = source->part_count;
-	struct source_part *parts;
 
-	if ((count & (count - 1)) == 0) {	/* powers of two: time to grow */
-		parts = realloc(source->parts, (count ? count * 2 : 1) * sizeof(*parts));
-		if (parts == NULL)
-			return false;
-		source->parts = parts;
-	}
+	if (!array_grow(&source->parts, &source->part_room, source->part_count,
+	    sizeof(*source->parts)))
+		return false;
 	source->parts[source->part_count++] =
 	    (struct source_part){ source->line, file, file_line };
 	return true;
 }
 
 static bool add_file(struct source *source, const char *name) {
-	char **files = realloc(source->files, (source->file_count + 1) * sizeof(*files));
-
-	if (files == NULL)
+	if (!array_grow(&source->files, &source->file_room, source->file_count,
+	    sizeof(*source->files)))
 		return false;
-	source->files = files;
-	files[source->file_count] = strdup(name);
-	if (files[source->file_count] == NULL)
-		return false;
-	source->file_count++;
-	return true;
+	source->files[source->file_count] = strdup(name);
+	return source->files[source->file_count] != NULL && ++source->file_count > 0;
 }
 
 /* @include "name": the name's text is length bytes at name. */

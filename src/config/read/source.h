@@ -25,9 +25,9 @@ struct source {
 	size_t room;
 	unsigned line;		/* of the whole text, while it is built */
 	struct source_part *parts;
-	size_t part_count;
+	size_t part_count, part_room;
 	char **files;
-	size_t file_count;
+	size_t file_count, file_room;
 	bool usable;		/* libconfig may read it */
 };
 

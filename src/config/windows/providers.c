@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/pattern.h"
 #include "base/text.h"
@@ -30,7 +31,7 @@ struct providers_work {
 	uint32_t provider_count;
 	struct generation_reply_rule *rules;
 	uint32_t rule_count;
-	uint32_t rule_room;
+	size_t rule_room;
 };
 
 static const struct setting *row_of(const char *path) {
@@ -63,14 +64,7 @@ static uint8_t class_of(int64_t place) {
 }
 
 static uint64_t identity_of(const char *provider, const char *pattern) {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (const char *p = provider; *p != '\0'; p++)
-		hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-	hash = (hash ^ '\n') * UINT64_C(0x100000001b3);
-	for (const char *p = pattern; *p != '\0'; p++)
-		hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-	return hash;
+	return text_hash(provider, strlen(provider)) * 31 + text_hash(pattern, strlen(pattern));
 }
 
 static void check_pattern(struct compilation *c, const config_setting_t *group,
@@ -146,37 +140,23 @@ static uint32_t list_length(const config_setting_t *list) {
 	    (uint32_t)config_setting_length(list) : 0;
 }
 
-static bool make_room(struct providers_work *w, uint32_t more) {
-	struct generation_reply_rule *rules;
-
-	if (more <= w->rule_room - w->rule_count)
-		return true;
-	if (more > RULES_MAX || w->rule_count + more > RULES_MAX)
-		return false;
-	rules = reallocarray(w->rules, w->rule_count + more, sizeof(*rules));
-	if (rules == NULL) {
-		w->c->block.failed = true;
-		return false;
-	}
-	w->rules = rules;
-	w->rule_room = w->rule_count + more;
-	return true;
-}
-
 static void read_rules(struct providers_work *w, const config_setting_t *list,
     uint32_t provider, const char *provider_name) {
 	uint32_t length = list_length(list);
 
-	if (!make_room(w, length)) {
-		if (!w->c->block.failed)
-			complain(w->c, list, "replies: more than %d rules in all", RULES_MAX);
+	if (length > RULES_MAX - w->rule_count) {
+		complain(w->c, list, "replies: more than %d rules in all", RULES_MAX);
 		return;
 	}
 	for (uint32_t i = 0; i < length && !w->c->block.failed; i++) {
 		const config_setting_t *group = config_setting_get_elem(list, i);
 
-		if (config_setting_is_group(group))
+		if (!config_setting_is_group(group))
+			continue;
+		if (array_grow(&w->rules, &w->rule_room, w->rule_count, sizeof(*w->rules)))
 			read_rule(w, group, provider, provider_name);
+		else
+			w->c->block.failed = true;
 	}
 }
 
@@ -347,7 +327,7 @@ static void read_source(struct compilation *c, const char *path) {
 		compile_source(c, &source);
 	source_free(&source);
 	for (size_t i = before; i < c->report.messages->count; i++)
-		c->report.orders[i] += BEHIND_MAIN;
+		c->report.messages->list[i].order += BEHIND_MAIN;
 	name = block_text(&c->block, path);
 	if (!c->block.failed)
 		compilation_header(c)->providers_file = name;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "base/text.h"
 #include "ctl/show/top.h"
 #include "view/decision_page.h"
 
@@ -128,12 +129,8 @@ static int by_destination(const void *a, const void *b, void *context) {
 
 /* --- the choice ---------------------------------------------------------------------------- */
 
-static uint64_t hash(const char *text) {
-	uint64_t key = UINT64_C(0xcbf29ce484222325);
-
-	for (; *text != '\0'; text++)
-		key = (key ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return key;
+static uint64_t key_of(const char *name) {
+	return text_hash(name, strlen(name));
 }
 
 size_t top_count(const struct top *top, enum top_pane pane) {
@@ -142,8 +139,8 @@ size_t top_count(const struct top *top, enum top_pane pane) {
 }
 
 uint64_t top_key(const struct top *top, enum top_pane pane, size_t row) {
-	return pane == TOP_CLASSES ? hash(top->classes[row].class.name) :
-	    pane == TOP_DESTINATIONS ? hash(top->destinations[row].name) :
+	return pane == TOP_CLASSES ? key_of(top->classes[row].class.name) :
+	    pane == TOP_DESTINATIONS ? key_of(top->destinations[row].name) :
 	    top->shown_keys[row];
 }
 
