@@ -43,9 +43,31 @@ void site_refuse(struct postfix_site *site, const char *word,
 			*at = '?';
 }
 
+struct site_entry *site_add(struct site_list *list, const char *name, struct diag *diag) {
+	char *copy = strdup(name);
+	struct site_entry *added;
+
+	if (copy == NULL || !array_grow(&list->entries, &list->room, list->count,
+	    sizeof(*added))) {
+		diag_set(diag, errno, "no memory");
+		free(copy);
+		return NULL;
+	}
+	added = &list->entries[list->count++];
+	*added = (struct site_entry){ .name = copy };
+	return added;
+}
+
+static struct site_entry *find_entry(const struct site_list *list, const char *name) {
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->entries[i].name, name) == 0)
+			return &list->entries[i];
+	return NULL;
+}
+
 static int add_exclusion(struct postfix_site *site, const char *setting,
     const char *mask, struct diag *diag) {
-	struct site_exclusion *added;
+	struct site_entry *added;
 	struct mask parsed;
 	const char *why;
 
@@ -53,36 +75,28 @@ static int add_exclusion(struct postfix_site *site, const char *setting,
 	if (!mask_parse(mask, strlen(mask), &parsed, &why) ||
 	    (parsed.kind != MASK_NAME && parsed.kind != MASK_DOMAIN))
 		return 0;
-	if (!array_grow(&site->exclusions, &site->exclusion_room, site->exclusion_count,
-	    sizeof(*added)))
-		return diag_set(diag, errno, "no memory");
-	added = &site->exclusions[site->exclusion_count];
-	*added = (struct site_exclusion){ strdup(mask), setting };
-	if (added->mask == NULL)
-		return diag_set(diag, errno, "no memory");
-	site->exclusion_count++;
+	added = site_add(&site->exclusions, mask, diag);
+	if (added == NULL)
+		return -1;
+	added->setting.name = setting;
 	return 0;
 }
 
 int postfix_site_watch(struct postfix_site *site, const char *path, uint64_t stamp,
     struct diag *diag) {
-	struct site_watch *added;
+	struct site_entry *added;
 
 	for (const char *at = path; *at != '\0'; at++)
 		if (*at < ' ' || *at > '~') {
 			site_refuse(site, "path", "the file name %s is not plain ASCII", path);
 			return 0;
 		}
-	for (size_t i = 0; i < site->watch_count; i++)
-		if (strcmp(site->watches[i].path, path) == 0)
-			return 0;
-	if (!array_grow(&site->watches, &site->watch_room, site->watch_count, sizeof(*added)))
-		return diag_set(diag, errno, "no memory");
-	added = &site->watches[site->watch_count];
-	*added = (struct site_watch){ strdup(path), stamp };
-	if (added->path == NULL)
-		return diag_set(diag, errno, "no memory");
-	site->watch_count++;
+	if (find_entry(&site->watches, path) != NULL)
+		return 0;
+	added = site_add(&site->watches, path, diag);
+	if (added == NULL)
+		return -1;
+	added->stamp = stamp;
 	return 0;
 }
 
@@ -116,56 +130,46 @@ static const char *next_hop_of(const struct postfix_site *site, const char *valu
 
 /* What counts more comes first: single domains, then the longer of two. */
 static int compare_routes(const void *a, const void *b) {
-	const struct site_route *one = a, *two = b;
-	bool below_one = one->mask[0] == '*', below_two = two->mask[0] == '*';
-	size_t length_one = strlen(one->mask), length_two = strlen(two->mask);
+	const struct site_entry *one = a, *two = b;
+	bool below_one = one->name[0] == '*', below_two = two->name[0] == '*';
+	size_t length_one = strlen(one->name), length_two = strlen(two->name);
 
 	if (below_one != below_two)
 		return below_one ? 1 : -1;
 	if (length_one != length_two)
 		return length_one > length_two ? -1 : 1;
-	return strcmp(one->mask, two->mask);
+	return strcmp(one->name, two->name);
 }
 
 static int add_route(struct postfix_site *site, const struct site_setting *setting,
     const char *mask, const char *next_hop, struct diag *diag) {
-	struct site_route *added;
+	struct site_entry *found = find_entry(&site->routes, mask), *added;
 
-	for (size_t i = 0; i < site->route_count; i++)
-		if (strcmp(site->routes[i].mask, mask) == 0)
-			/* what transport_maps says counts more than relay_domains */
-			return setting->hop != NULL ||
-			    strcmp(site->routes[i].next_hop, next_hop) == 0 ? 0 :
-			    add_exclusion(site, setting->name, mask, diag);
-	if (!array_grow(&site->routes, &site->route_room, site->route_count, sizeof(*added)))
-		return diag_set(diag, errno, "no memory");
-	added = &site->routes[site->route_count];
-	*added = (struct site_route){ strdup(mask), strdup(next_hop) };
-	if (added->mask == NULL || added->next_hop == NULL) {
-		free(added->mask);
-		free(added->next_hop);
-		return diag_set(diag, errno, "no memory");
-	}
-	for (char *at = added->mask; *at != '\0'; at++)
+	/* what transport_maps says counts more than relay_domains */
+	if (found != NULL)
+		return setting->hop != NULL || strcmp(found->next_hop, next_hop) == 0 ? 0 :
+		    add_exclusion(site, setting->name, mask, diag);
+	added = site_add(&site->routes, mask, diag);
+	if (added == NULL)
+		return -1;
+	added->next_hop = strdup(next_hop);
+	for (char *at = added->name; *at != '\0'; at++)
 		if (*at >= 'A' && *at <= 'Z')
 			*at = (char)(*at | 0x20);
-	site->route_count++;
-	return 0;
+	return added->next_hop != NULL ? 0 : diag_set(diag, errno, "no memory");
 }
 
 /* An entry for what is below a domain says nothing about the domain itself, where a
  * mask speaks of both. */
 int site_sort_routes(struct postfix_site *site, struct diag *diag) {
-	if (site->route_count == 0)
-		return 0;
-	qsort(site->routes, site->route_count, sizeof(*site->routes), compare_routes);
-	for (size_t i = 0; i < site->route_count; i++) {
-		const char *below = site->routes[i].mask;
-		bool itself = false;
+	const struct site_list *routes = &site->routes;
 
-		for (size_t j = 0; below[0] == '*' && j < site->route_count; j++)
-			itself = itself || strcmp(site->routes[j].mask, below + 2) == 0;
-		if (below[0] == '*' && !itself &&
+	if (routes->count > 1)
+		qsort(routes->entries, routes->count, sizeof(*routes->entries), compare_routes);
+	for (size_t i = 0; i < routes->count; i++) {
+		const char *below = routes->entries[i].name;
+
+		if (below[0] == '*' && find_entry(routes, below + 2) == NULL &&
 		    add_exclusion(site, "transport_maps", below + 2, diag) != 0)
 			return -1;
 	}
@@ -435,23 +439,19 @@ int postfix_site_read(struct postfix_site *site, const struct postfix_settings *
 	return site_sort_routes(site, diag);
 }
 
-void postfix_site_free(struct postfix_site *site) {
-	for (size_t i = 0; i < site->exclusion_count; i++)
-		free(site->exclusions[i].mask);
-	for (size_t i = 0; i < site->route_count; i++) {
-		free(site->routes[i].mask);
-		free(site->routes[i].next_hop);
+void site_list_free(struct site_list *list) {
+	for (size_t i = 0; i < list->count; i++) {
+		free(list->entries[i].name);
+		free(list->entries[i].next_hop);
 	}
-	free(site->routes);
-	for (size_t i = 0; i < site->watch_count; i++)
-		free(site->watches[i].path);
-	free(site->watches);
-	for (size_t i = 0; i < site->table_count; i++)
-		free(site->tables[i].name);
-	for (size_t i = 0; i < site->listed_count; i++)
-		free(site->listed[i]);
-	free(site->exclusions);
-	free(site->tables);
-	free(site->listed);
+	free(list->entries);
+}
+
+void postfix_site_free(struct postfix_site *site) {
+	site_list_free(&site->exclusions);
+	site_list_free(&site->routes);
+	site_list_free(&site->tables);
+	site_list_free(&site->watches);
+	site_list_free(&site->listed);
 	memset(site, 0, sizeof(*site));
 }

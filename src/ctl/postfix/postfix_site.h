@@ -18,31 +18,32 @@
 /* The service that resolves addresses for the queue manager once hints are attached. */
 #define POSTFIX_RESOLVER	"rewrite-postern"
 
-struct site_exclusion {
-	char *mask;		/* "a.example" or "*.a.example" */
-	const char *setting;	/* that says something about it: static text */
-};
-
-/* The site names the next hop of the cloned transport itself. */
-struct site_route {
-	char *mask;		/* "a.example", or "*.a.example" for all below a.example */
-	char *next_hop;		/* spelled as there; of a further transport "": the domain's own */
-};
-
-/* A table that can only be asked. */
-struct site_table {
-	char *name;		/* "ldap:/etc/postfix/transport" */
-	const char *setting;
+/* What kind of setting a table or a name stands in. */
+struct site_setting {
+	const char *name;	/* static text */
+	bool routes;		/* transport_maps: keys are addresses, too */
 	bool below;		/* entries for "a" hold for "x.a", */
 	bool dotted;		/* or those for ".a" do */
-	const char *hop;	/* as in site_setting */
+	const char *hop;	/* mail for all that it names goes by the transport, by this next hop
+				 * ("": the domain's own); or NULL */
 };
 
-/* A file that the site's settings were read of. */
-struct site_watch {
-	char *path;
-	uint64_t stamp;		/* base/file_stamp.h, from before it was read */
+struct site_entry {
+	char *name;		/* "a.example" or "*.a.example"; a table, a file */
+	char *next_hop;		/* of a route, spelled as there; of a further transport "": the
+				 * domain's own */
+	struct site_setting setting;	/* that says something about it */
+	uint64_t stamp;		/* of a file (base/file_stamp.h), from before it was read */
 };
+
+struct site_list {
+	struct site_entry *entries;
+	size_t count, room;
+};
+
+/* One more of this name; NULL with *diag: no memory. */
+struct site_entry *site_add(struct site_list *list, const char *name, struct diag *diag);
+void site_list_free(struct site_list *list);
 
 struct postfix_site {
 	const struct postfix_settings *settings;
@@ -54,17 +55,12 @@ struct postfix_site {
 	 * "": there can. */
 	char refusal[32];
 	char refusal_text[256];
-	struct site_exclusion *exclusions;
-	size_t exclusion_count, exclusion_room;
-	struct site_route *routes;	/* those that count more come first */
-	size_t route_count, route_room;
-	struct site_table *tables;
-	size_t table_count, table_room;
 	char relayhost[256];		/* as it is in force, or "" */
-	struct site_watch *watches;
-	size_t watch_count, watch_room;
-	char **listed;			/* destinations that all tables were asked about */
-	size_t listed_count;
+	struct site_list exclusions;
+	struct site_list routes;	/* the site names the next hop; those that count more first */
+	struct site_list tables;	/* that can only be asked */
+	struct site_list watches;	/* files that the settings were read of */
+	struct site_list listed;	/* destinations that all tables were asked about */
 };
 
 /* Reads it.  Of a transport of mta[].transports[] (is_further) `routes` are the domains that the
@@ -75,8 +71,8 @@ int postfix_site_read(struct postfix_site *site, const struct postfix_settings *
 
 /* Asks the tables that can only be asked about these destinations; those are then
  * `listed`.  As postfix_site_read. */
-int postfix_site_ask(struct postfix_site *site, char *const *destinations,
-    size_t count, struct diag *diag);
+int postfix_site_ask(struct postfix_site *site, const struct site_list *destinations,
+    struct diag *diag);
 void postfix_site_free(struct postfix_site *site);
 
 /* Notes a file, with its stamp; what cannot stand in the site's file is a refusal.  As
@@ -89,15 +85,6 @@ int postfix_site_watch(struct postfix_site *site, const char *path, uint64_t sta
 /* Only the first refusal counts. */
 void site_refuse(struct postfix_site *site, const char *word,
     const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* What kind of setting a table or a name stands in. */
-struct site_setting {
-	const char *name;
-	bool routes;		/* transport_maps: keys are addresses, too */
-	bool below, dotted;	/* as in site_table */
-	const char *hop;	/* mail for all that it names goes by the transport, by this next hop
-				 * ("": the domain's own); or NULL */
-};
 
 /* An entry of the setting, or a key of one of its tables (then `value`, else NULL, is
  * what the table has for it): excludes what it speaks of, or notes the next hop. */

@@ -14,10 +14,10 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/file_stamp.h"
 #include "base/text.h"
 #include "ctl/cli/program.h"
@@ -53,16 +53,11 @@ static int run_postmap(const struct postfix_site *site, const char *option,
 
 static int note_table(struct postfix_site *site, const struct site_setting *setting,
     const char *table, struct diag *diag) {
-	struct site_table *added;
+	struct site_entry *added = site_add(&site->tables, table, diag);
 
-	if (!array_grow(&site->tables, &site->table_room, site->table_count, sizeof(*added)))
-		return diag_set(diag, errno, "no memory");
-	added = &site->tables[site->table_count];
-	*added = (struct site_table){ .name = strdup(table), .setting = setting->name,
-		.below = setting->below, .dotted = setting->dotted, .hop = setting->hop };
-	if (added->name == NULL)
-		return diag_set(diag, errno, "no memory");
-	site->table_count++;
+	if (added == NULL)
+		return -1;
+	added->setting = *setting;
 	return 0;
 }
 
@@ -147,86 +142,66 @@ int site_table(struct postfix_site *site, const struct site_setting *setting,
 	return 0;
 }
 
-struct text {
-	char *at;
-	size_t length, size;
-};
-
-static bool add_line(struct text *text, const char *prefix, const char *line) {
-	size_t length = strlen(prefix) + strlen(line) + 2;
-
-	if (text->size - text->length < length) {
-		size_t size = 2 * text->size + length + 4096;
-		char *grown = realloc(text->at, size);
-
-		if (grown == NULL)
-			return false;
-		text->at = grown;
-		text->size = size;
-	}
-	text->length = text_append(text->at, text->size, text->length, "%s%s\n", prefix,
-	    line);
-	return true;
-}
-
 /* All that Postfix might ask this table about mail for the destination. */
-static bool add_keys(struct text *text, const struct site_table *table,
-    const char *destination) {
-	bool good = add_line(text, "", destination);
-
-	for (const char *at = strchr(destination, '.'); good && at != NULL;
-	     at = strchr(at + 1, '.')) {
-		if (table->below)
-			good = add_line(text, "", at + 1);
-		if (good && table->dotted)
-			good = add_line(text, ".", at + 1);
+static void write_keys(FILE *out, const struct site_setting *setting, const char *destination) {
+	fprintf(out, "%s\n", destination);
+	for (const char *at = strchr(destination, '.'); at != NULL; at = strchr(at + 1, '.')) {
+		if (setting->below)
+			fprintf(out, "%s\n", at + 1);
+		if (setting->dotted)
+			fprintf(out, ".%s\n", at + 1);
 	}
-	return good;
 }
 
-static int ask_table(struct postfix_site *site, const struct site_table *table,
-    char *const *destinations, size_t count, struct diag *diag) {
-	const struct site_setting setting = { .name = table->setting,
-		.routes = table->hop == NULL, .hop = table->hop, .below = table->below,
-		.dotted = table->dotted };
+/* NULL: no memory. */
+static char *keys_of(const struct site_setting *setting,
+    const struct site_list *destinations) {
+	char *keys = NULL;
+	size_t length;
+	FILE *out = open_memstream(&keys, &length);
+
+	if (out == NULL)
+		return NULL;
+	fputs("*\n", out);
+	for (size_t i = 0; i < destinations->count; i++)
+		write_keys(out, setting, destinations->entries[i].name);
+	if (fclose(out) == 0)
+		return keys;
+	free(keys);
+	return NULL;
+}
+
+static int ask_table(struct postfix_site *site, const struct site_entry *table,
+    const struct site_list *destinations, struct diag *diag) {
+	struct site_setting setting = table->setting;
 	struct program_output output;
-	struct text keys = { .at = NULL };
-	bool good = add_line(&keys, "", "*");
+	char *keys = keys_of(&setting, destinations);
 	int result;
 
-	for (size_t i = 0; good && i < count; i++)
-		good = add_keys(&keys, table, destinations[i]);
-	if (!good) {
-		free(keys.at);
+	setting.routes = setting.hop == NULL;
+	if (keys == NULL)
 		return diag_set(diag, ENOMEM, "no memory");
-	}
-	result = run_postmap(site, "-q", "-", table->name, keys.at, &output, diag);
-	free(keys.at);
+	result = run_postmap(site, "-q", "-", table->name, keys, &output, diag);
+	free(keys);
 	if (result != 0)
 		return -1;
 	if (is_answer(&output))
 		result = output.exit == 0 ?
 		    take_keys(site, &setting, output.out, diag) : 0;
 	else
-		site_refuse(site, "table", "%s: %s cannot be queried: %s", table->setting,
+		site_refuse(site, "table", "%s: %s cannot be queried: %s", setting.name,
 		    table->name, fatal(&output));
 	program_free(&output);
 	return result;
 }
 
-int postfix_site_ask(struct postfix_site *site, char *const *destinations,
-    size_t count, struct diag *diag) {
-	for (size_t i = 0; i < site->table_count; i++)
-		if (ask_table(site, &site->tables[i], destinations, count, diag) != 0)
+int postfix_site_ask(struct postfix_site *site, const struct site_list *destinations,
+    struct diag *diag) {
+	for (size_t i = 0; i < site->tables.count; i++)
+		if (ask_table(site, &site->tables.entries[i], destinations, diag) != 0)
 			return -1;
-	site->listed = calloc(count + 1, sizeof(*site->listed));
-	if (site->listed == NULL)
-		return diag_set(diag, errno, "no memory");
-	for (size_t i = 0; i < count; i++) {
-		site->listed[i] = strdup(destinations[i]);
-		if (site->listed[i] == NULL)
-			return diag_set(diag, errno, "no memory");
-		site->listed_count++;
-	}
+	for (size_t i = 0; i < destinations->count; i++)
+		if (site_add(&site->listed, destinations->entries[i].name, diag) == NULL)
+			return -1;
 	return site_sort_routes(site, diag);
 }
