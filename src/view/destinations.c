@@ -343,7 +343,7 @@ static struct value until_value(int64_t until_ns, int64_t now_ns) {
 	return value_number((uint64_t)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
 }
 
-static bool stops(const struct view_destination *one) {
+bool view_destination_stops(const struct view_destination *one) {
 	return one->begun && (one->state == WINDOW_DEAD || one->state == WINDOW_HELD);
 }
 
@@ -357,7 +357,7 @@ static struct value state_value(const struct view_destination *one, bool json) {
 
 	if (!one->begun)
 		return value_unknown();
-	return value_toned_if(value_text(word), stops(one),
+	return value_toned_if(value_text(word), view_destination_stops(one),
 	    one->enforcement.kind != ENFORCEMENT_APPLIED || one->state == WINDOW_HELD ?
 	    TONE_WARN : TONE_BAD);
 }
@@ -365,7 +365,7 @@ static struct value state_value(const struct view_destination *one, bool json) {
 static void window_row(void *context, struct writer *writer, const void *item) {
 	const struct view *view = ((const struct view_destinations *)context)->view;
 	const struct view_destination *one = item;
-	bool begun = one->begun, has = one->has_window, stopped = stops(one);
+	bool begun = one->begun, has = one->has_window, stopped = view_destination_stops(one);
 	bool lacking = stopped && one->enforcement.kind != ENFORCEMENT_APPLIED;
 	bool elsewhere = begun && one->node != SHARED_OURS;
 	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX], why[ENFORCEMENT_TEXT_MAX];

@@ -64,6 +64,8 @@ struct view_destination {
 void view_destinations_each(const struct view_destinations *all,
     void (*each)(void *context, const struct view_destination *), void *context);
 
+/* Is it suspended or held, or would it be? */
+bool view_destination_stops(const struct view_destination *one);
 /* "suspended", "would suspend" ... */
 const char *view_destination_effect(const struct view_destination *one);
 

@@ -223,7 +223,7 @@ static void take_shown(void *context, const struct view_destination *one) {
 
 static void say_destination_binds(const struct view_destination *one, char *out,
     size_t size) {
-	bool stops = one->begun && (one->state == WINDOW_DEAD || one->state == WINDOW_HELD);
+	bool stops = view_destination_stops(one);
 	char why[ENFORCEMENT_TEXT_MAX];
 
 	if (stops && one->enforcement.kind != ENFORCEMENT_APPLIED)
@@ -283,7 +283,7 @@ static void destination_write(const struct view *view, const struct destination_
 	bool stops;
 
 	view_destinations_each(&all, take_shown, &shown);
-	stops = shown.begun && (shown.state == WINDOW_DEAD || shown.state == WINDOW_HELD);
+	stops = view_destination_stops(&shown);
 	say_destination_binds(&shown, binds, sizeof(binds));
 	if (view->generation != NULL)
 		add_settings(view->generation, one, &list);

@@ -7,10 +7,8 @@
 
 #include "base/text.h"
 
-static const struct {
-	const char *word, *text;
-} kinds[ENFORCEMENT_KINDS] = {
-#define ENFORCEMENT(symbol, word, text) [ENFORCEMENT_##symbol] = { word, text },
+static const char *const texts[ENFORCEMENT_KINDS] = {
+#define ENFORCEMENT(symbol, text) [ENFORCEMENT_##symbol] = text,
 #include "defs/enforcement.def"
 #undef ENFORCEMENT
 };
@@ -102,12 +100,8 @@ const char *enforcement_effect(enum window_state state, bool applied) {
 	}
 }
 
-const char *enforcement_word(unsigned kind) {
-	return kinds[kind < ENFORCEMENT_KINDS ? kind : ENFORCEMENT_APPLIED].word;
-}
-
 const char *enforcement_text(unsigned kind, const char *mta, char out[ENFORCEMENT_TEXT_MAX]) {
-	const char *text = kinds[kind < ENFORCEMENT_KINDS ? kind : ENFORCEMENT_APPLIED].text;
+	const char *text = texts[kind < ENFORCEMENT_KINDS ? kind : ENFORCEMENT_APPLIED];
 	const char *at = NULL;
 
 	for (const char *c = text; *c != '\0' && at == NULL; c++)

@@ -12,7 +12,7 @@
 #include "policy/window/window.h"
 
 enum enforcement_kind {
-#define ENFORCEMENT(symbol, word, text) ENFORCEMENT_##symbol,
+#define ENFORCEMENT(symbol, text) ENFORCEMENT_##symbol,
 #include "defs/enforcement.def"
 #undef ENFORCEMENT
 	ENFORCEMENT_KINDS
@@ -36,8 +36,6 @@ struct enforcement enforcement_of_class(const struct generation *g, const char *
  * "would suspend", "would hold" where that is not applied. */
 const char *enforcement_effect(enum window_state state, bool applied);
 
-/* "no-lanes" ...; of anything else "yes". */
-const char *enforcement_word(unsigned kind);
 /* "not enforced: no lanes on mx1", "observe mode"; "" where it is applied.  `mta` may be "".
  * Returns `out`. */
 #define ENFORCEMENT_TEXT_MAX	160

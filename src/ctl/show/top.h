@@ -15,11 +15,11 @@
 #include "segment/decision/decisions.h"
 #include "view/classes.h"
 #include "view/decided_batch.h"
+#include "view/destinations.h"
 #include "view/verdict.h"
 #include "view/view.h"
 
 #define TOP_NAME_MAX		160	/* of a recipient, the longest */
-#define TOP_REASON_MAX		160
 #define TOP_DESTINATIONS_MAX	1000	/* that matter most, after the filter */
 #define TOP_DECISIONS_MAX	500	/* of each ring */
 #define TOP_SHOWN_MAX	(DECIDED_RINGS * TOP_DECISIONS_MAX)
@@ -49,16 +49,6 @@ struct top_cluster {
 	bool alone;
 };
 
-struct top_destination {
-	char name[TOP_NAME_MAX + 1];
-	char reason[TOP_REASON_MAX + 1];
-	bool begun, has_window;
-	enum window_state state;
-	uint32_t window, ceiling, in_flight;
-	int64_t until_ns;
-	struct enforcement enforcement;
-};
-
 /* Which rows there are, and which of them keys act on. */
 struct top_list {
 	unsigned sort;		/* 0: what is in trouble first */
@@ -81,9 +71,10 @@ struct top {
 
 	struct top_class *classes;
 	size_t class_count;
-	struct top_destination *destinations;
+	struct view_choice choice;	/* by the filter */
+	struct view_destinations found;
+	struct view_destination *destinations;	/* of these */
 	size_t destination_count;
-	size_t destinations_known;	/* that fit the filter */
 	struct decided_batch decisions;	/* the newest first */
 	size_t shown[TOP_SHOWN_MAX];	/* of them: that fit the filter, the last one of those alike */
 	uint64_t shown_keys[TOP_SHOWN_MAX];	/* decision_group_key */

@@ -94,9 +94,9 @@ static void draw_footer(const struct top *top, int row) {
 		    log_quote(filter, sizeof(filter), top->filter, strlen(top->filter)));
 	length = text_append(text, sizeof(text), length, "  s sort: %s%s  Tab  ? help  q quit",
 	    top_sort_word(top->pane, list->sort), list->reversed ? " (reversed)" : "");
-	if (top->pane == TOP_DESTINATIONS && top->destinations_known > top->destination_count)
+	if (top->pane == TOP_DESTINATIONS && top->found.known > top->destination_count)
 		(void)text_append(text, sizeof(text), length, "  (%zu of %zu)",
-		    top->destination_count, top->destinations_known);
+		    top->destination_count, top->found.known);
 	screen_put(row, 0, SCREEN_DIM, text);
 }
 

@@ -16,7 +16,6 @@
 #include "ctl/act/state.h"
 #include "ctl/show/top.h"
 #include "view/cluster.h"
-#include "view/destinations.h"
 #include "view/health.h"
 
 #define ROLE_OLD_NS	(3 * NS_PER_SECOND)
@@ -124,44 +123,32 @@ static bool gather_classes(struct top *top, double seconds) {
 
 static void take_destination(void *context, const struct view_destination *seen) {
 	struct top *top = context;
-	struct top_destination *taken;
+	struct view_destination *taken;
 
 	if (top->destination_count == 2 * TOP_DESTINATIONS_MAX)
 		return;
 	taken = &top->destinations[top->destination_count++];
-	*taken = (struct top_destination){ .begun = seen->begun, .has_window = seen->has_window };
-	text_copy(taken->name, sizeof(taken->name), seen->name, strlen(seen->name));
+	*taken = *seen;
 	if (!seen->begun)
-		return;
-	text_copy(taken->reason, sizeof(taken->reason), seen->reason, strlen(seen->reason));
-	taken->state = seen->state;
-	taken->until_ns = seen->until_ns;
-	taken->enforcement = seen->enforcement;
+		taken->reason = "";
 	if (!seen->has_window)
-		return;
-	taken->window = seen->window;
-	taken->ceiling = seen->ceiling;
-	taken->in_flight = seen->in_flight;
+		taken->window = taken->ceiling = taken->in_flight = 0;
 }
 
 /* Windows and recipients: so many of each. */
 static bool gather_destinations(struct top *top) {
-	const struct view_choice choice = { .wants = wants, .context = top->filter,
+	view_destinations_free(&top->found);
+	top->destination_count = 0;
+	top->choice = (struct view_choice){ .wants = wants, .context = top->filter,
 		.most = TOP_DESTINATIONS_MAX };
-	struct view_destinations all;
-	bool ok = view_destinations_gather(&top->view, &choice, &all) == 0;
-
-	if (ok && top->destinations == NULL)
+	if (top->destinations == NULL)
 		top->destinations = calloc(2 * (size_t)TOP_DESTINATIONS_MAX,
 		    sizeof(*top->destinations));
-	ok = ok && top->destinations != NULL;
-	if (ok) {
-		top->destination_count = 0;
-		top->destinations_known = all.known;
-		view_destinations_each(&all, take_destination, top);
-	}
-	view_destinations_free(&all);
-	return ok;
+	if (top->destinations == NULL ||
+	    view_destinations_gather(&top->view, &top->choice, &top->found) != 0)
+		return false;
+	view_destinations_each(&top->found, take_destination, top);
+	return true;
 }
 
 /* --- decisions ---------------------------------------------------------------------------- */
@@ -283,6 +270,7 @@ bool top_gather(struct top *top, int64_t now_ns) {
 
 void top_free(struct top *top) {
 	free(top->classes);
+	view_destinations_free(&top->found);
 	free(top->destinations);
 	free(top->decisions.list);
 	top->classes = NULL;

@@ -81,7 +81,7 @@ static int compare_classes(const struct top_class *one, const struct top_class *
 	return order_then(order, strcmp(one->class.name, other->class.name));
 }
 
-static int trouble_of(const struct top_destination *one) {
+static int trouble_of(const struct view_destination *one) {
 	bool applied = one->enforcement.kind == ENFORCEMENT_APPLIED;
 
 	return !one->begun ? 0 : one->state == WINDOW_DEAD ? applied ? 5 : 3 :
@@ -89,8 +89,8 @@ static int trouble_of(const struct top_destination *one) {
 	    one->ceiling != 0;
 }
 
-static int compare_destinations(const struct top_destination *one,
-    const struct top_destination *other, unsigned sort) {
+static int compare_destinations(const struct view_destination *one,
+    const struct view_destination *other, unsigned sort) {
 	int order = 0;
 
 	switch (sort) {

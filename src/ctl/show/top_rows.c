@@ -336,22 +336,22 @@ static enum screen_style class_row(const struct top *top, const struct top_class
 #define DESTINATION_OTHERS	(STATE_WIDTH + 2 + 8 + 9 + 8 + 9 + 2 + 20)
 
 static enum screen_style destination_row(const struct top *top,
-    const struct top_destination *shown, int width, struct line *line) {
+    const struct view_destination *shown, int width, struct line *line) {
 	char name[ESCAPED_MAX], until[NUMBER_MAX] = "-", reason[TOP_TEXT_MAX];
-	bool stopped = shown->begun && (shown->state == WINDOW_DEAD || shown->state == WINDOW_HELD);
+	bool stopped = view_destination_stops(shown);
 	bool applied = shown->enforcement.kind == ENFORCEMENT_APPLIED;
 
-	log_quote(name, sizeof(name), shown->name, strlen(shown->name));
+	log_quote(name, sizeof(name), shown->name, shown->name == NULL ? 0 : strlen(shown->name));
 	cell(line, "DESTINATION", name_width(width, DESTINATION_OTHERS), name);
-	cell(line, "STATE", STATE_WIDTH, !shown->begun ? "-" :
-	    enforcement_effect(shown->state, applied));
+	cell(line, "STATE", STATE_WIDTH, shown->begun ? view_destination_effect(shown) : "-");
 	number(line, "WINDOW", 6, shown->has_window, shown->window);
 	number(line, "CEILING", 7, shown->has_window && shown->ceiling != 0, shown->ceiling);
 	number(line, "FLIGHT", 6, shown->has_window, shown->in_flight);
 	if (stopped && applied && shown->until_ns != INT64_MAX)
 		seconds((shown->until_ns - top->view.status.now_ns) / NS_PER_SECOND, until);
 	words(line, "UNTIL", 7, until);
-	rest(line, "REASON", log_sentence(reason, sizeof(reason), shown->reason));
+	rest(line, "REASON", log_sentence(reason, sizeof(reason), shown->reason == NULL ? "" :
+	    shown->reason));
 	return !shown->begun ? SCREEN_DIM : shown->state == WINDOW_DEAD && applied ? SCREEN_BAD :
 	    stopped ? SCREEN_WARN : SCREEN_PLAIN;
 }
@@ -388,7 +388,7 @@ static enum screen_style decision_row(const struct top *top, const struct decide
 void top_heading(const struct top *top, enum top_pane pane, int width,
     char out[TOP_TEXT_MAX]) {
 	static const struct top_class no_class;
-	static const struct top_destination no_destination;
+	static const struct view_destination no_destination;
 	static const struct decided no_decision;
 	struct line line = { .out = out, .is_heading = true };
 
