@@ -195,44 +195,48 @@ static struct generation *compile_source(struct compilation *c, const char *name
 	return result;
 }
 
-static struct generation *compile_file(struct compilation *c, const char *path,
+/* The file, or a text under this name. */
+static struct generation *compile(struct compilation *c, const char *name, const char *text,
     struct config_messages *messages) {
 	struct generation *result;
 
-	c->reads_files = true;
+	c->reads_files = text == NULL;
 	report_begin(&c->report, messages);
-	source_read_file(&c->source, path, &c->report);
+	if (text == NULL)
+		source_read_file(&c->source, name, &c->report);
+	else
+		source_read_text(&c->source, text, name, &c->report);
 	config_init(&c->config);
-	result = compile_source(c, path);
+	result = compile_source(c, name);
 	report_end(&c->report);
 	return result;
 }
 
-static void compilation_free(struct compilation *c) {
+static struct generation *compile_and_free(struct compilation *c, const char *name,
+    const char *text, struct config_messages *messages) {
+	struct generation *result = compile(c, name, text, messages);
+
 	config_destroy(&c->config);
 	source_free(&c->source);
+	return result;
 }
 
 struct generation *config_compile(const char *path, struct config_messages *messages) {
 	struct compilation c = { .places_only = false };
-	struct generation *result = compile_file(&c, path, messages);
 
-	compilation_free(&c);
-	return result;
+	return compile_and_free(&c, path, NULL, messages);
 }
 
 struct generation *config_compile_at_last(const char *path, struct config_messages *messages) {
 	struct compilation c = { .places_only = false };
 
-	return compile_file(&c, path, messages);
+	return compile(&c, path, NULL, messages);
 }
 
 struct generation *config_compile_places(const char *path, struct config_messages *messages) {
 	struct compilation c = { .places_only = true };
-	struct generation *result = compile_file(&c, path, messages);
 
-	compilation_free(&c);
-	return result;
+	return compile_and_free(&c, path, NULL, messages);
 }
 
 char *config_expanded_text(const char *path) {
@@ -259,35 +263,17 @@ struct generation *config_compile_text(const char *text, const char *name,
 	return config_compile_texts(text, name, NULL, NULL, messages);
 }
 
-static struct generation *compile_text(struct compilation *c, const char *text, const char *name,
-    struct config_messages *messages) {
-	struct generation *result;
-
-	report_begin(&c->report, messages);
-	source_read_text(&c->source, text, name, &c->report);
-	config_init(&c->config);
-	result = compile_source(c, name);
-	compilation_free(c);
-	report_end(&c->report);
-	return result;
-}
-
 struct generation *config_compile_texts(const char *text, const char *name,
     const char *providers, const char *providers_name, struct config_messages *messages) {
-	struct compilation c;
+	struct compilation c = { .providers_text = providers, .providers_name = providers_name };
 
-	memset(&c, 0, sizeof(c));
-	c.providers_text = providers;
-	c.providers_name = providers_name;
-	return compile_text(&c, text, name, messages);
+	return compile_and_free(&c, name, text, messages);
 }
 
 struct generation *config_compile_accounts(const char *text, const char *name,
     const char *overrides, size_t overrides_length, struct config_messages *messages) {
-	struct compilation c;
+	struct compilation c = { .overrides_text = overrides,
+		.overrides_length = overrides_length };
 
-	memset(&c, 0, sizeof(c));
-	c.overrides_text = overrides;
-	c.overrides_length = overrides_length;
-	return compile_text(&c, text, name, messages);
+	return compile_and_free(&c, name, text, messages);
 }
