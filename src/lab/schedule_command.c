@@ -141,13 +141,11 @@ static int read_scenario(const struct lab *lab, const struct schedule_options *o
 static void write_result(struct writer *writer, const struct schedule_options *options,
     const struct scenario *scenario, const struct trace *trace,
     const struct schedule_result *result) {
-	uint32_t *order = memory_of(trace->count, sizeof(*order));
-
-	for (size_t i = 0; i < trace->count; i++)
-		order[i] = trace->deliveries[i].message + 1;
 	writer_object_begin(writer, NULL);
-	writer_numbers(writer, "order", order, trace->count);
-	free(order);
+	writer_values_begin(writer, "order");
+	for (size_t i = 0; i < trace->count; i++)
+		writer_value(writer, COLUMN_NUMBER, value_number(trace->deliveries[i].message + 1));
+	writer_values_end(writer);
 	if (options->file != NULL)
 		writer_decimal(writer, "duration_s", value_decimal( (double)result->at_ns /
 		    1e9));

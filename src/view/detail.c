@@ -32,7 +32,7 @@
 
 struct commands {
 	char list[COMMANDS_MOST][COMMAND_MAX];
-	unsigned count, next;
+	unsigned count;
 };
 
 /* A name that no shell takes as it is has no command. */
@@ -43,14 +43,11 @@ static void add_command(struct commands *commands, const char *verb, const char 
 		commands->count++;
 }
 
-static const char *next_command(void *context) {
-	struct commands *commands = context;
-
-	return commands->next < commands->count ? commands->list[commands->next++] : NULL;
-}
-
-static void write_commands(struct writer *writer, struct commands *commands) {
-	writer_strings(writer, "commands", next_command, commands);
+static void write_commands(struct writer *writer, const struct commands *commands) {
+	writer_values_begin(writer, "commands");
+	for (unsigned i = 0; i < commands->count; i++)
+		writer_value(writer, COLUMN_TEXT, value_text(commands->list[i]));
+	writer_values_end(writer);
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */

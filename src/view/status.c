@@ -155,44 +155,25 @@ static void write_stopped(struct writer *writer, const struct view *view) {
 	    enforcement_text(stopped.lacking.kind, stopped.lacking.mta, text));
 }
 
-enum observed { OBSERVE_CLASS, OBSERVE_CLIENT, OBSERVE_OUTBOUND };
-
-/* Walks the classes whose observe switch is on. */
-struct observing {
-	const struct generation *generation;
-	uint32_t next;
-	unsigned which;		/* enum observed */
-};
-
-static const char *next_observing(void *context) {
-	struct observing *walk = context;
-
-	while (walk->generation != NULL && walk->next < walk->generation->class_count) {
-		const struct generation_class *class =
-		    generation_class(walk->generation, walk->next++);
-		bool on = walk->which == OBSERVE_CLASS ? class->observe :
-		    walk->which == OBSERVE_CLIENT ?
-		    class->client_observe && class->has_client_limit :
-		    class->outbound_observe;
-
-		if (on)
-			return generation_text(walk->generation, class->name);
-	}
-	return NULL;
-}
-
+/* The classes whose observe switch is on. */
 static void write_observing(struct writer *writer, const struct view *view) {
-	static const char *const names[] = {
-		[OBSERVE_CLASS] = "observe_classes",
-		[OBSERVE_CLIENT] = "observe_clients",
-		[OBSERVE_OUTBOUND] = "observe_outbound",
-	};
+	static const char *const names[] = { "observe_classes", "observe_clients",
+		"observe_outbound" };
+	const struct generation *g = view->generation;
 
-	for (unsigned i = 0; i < COUNT_OF(names); i++) {
-		struct observing walk = { .generation = view->generation,
-			.which = i };
+	for (unsigned which = 0; which < COUNT_OF(names); which++) {
+		writer_values_begin(writer, names[which]);
+		for (uint32_t i = 0; g != NULL && i < g->class_count; i++) {
+			const struct generation_class *class = generation_class(g, i);
+			const bool on[] = { class->observe != 0,
+				class->client_observe && class->has_client_limit,
+				class->outbound_observe != 0 };
 
-		writer_strings(writer, names[i], next_observing, &walk);
+			if (on[which])
+				writer_value(writer, COLUMN_TEXT,
+				    value_text(generation_text(g, class->name)));
+		}
+		writer_values_end(writer);
 	}
 }
 

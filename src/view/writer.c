@@ -9,7 +9,6 @@
  */
 #include "view/writer.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -286,49 +285,33 @@ static void toned_print(const struct writer *writer, uint8_t tone, const char *t
 		writer_tone(writer, TONE_NONE);
 }
 
-void writer_strings(struct writer *writer, const char *name,
-    const char *(*next)(void *context), void *context) {
-	const char *text;
-	bool any = false;
-
+void writer_values_begin(struct writer *writer, const char *name) {
+	writer->any = false;
 	if (writer->json)
 		json_open(writer, name, '[');
 	else
 		text_name(writer, name, MEMBER_WIDTH);
-	while ((text = next(context)) != NULL) {
-		if (writer->json) {
-			json_next(writer, NULL);
-			writer_json_string(writer->out, text);
-		} else {
-			if (any)
-				putc(' ', writer->out);
-			writer_print(writer->out, text);
-		}
-		any = true;
-	}
-	if (writer->json)
-		json_close(writer, ']');
-	else
-		fputs(any ? "\n" : "-\n", writer->out);
 }
 
-void writer_numbers(struct writer *writer, const char *name, const uint32_t *numbers,
-    size_t count) {
-	if (writer->json)
-		json_open(writer, name, '[');
-	else
-		text_name(writer, name, MEMBER_WIDTH);
-	for (size_t i = 0; i < count; i++) {
-		if (writer->json)
-			json_next(writer, NULL);
-		else if (i > 0)
-			putc(' ', writer->out);
-		fprintf(writer->out, "%" PRIu32, numbers[i]);
+void writer_value(struct writer *writer, enum column_kind kind, struct value value) {
+	char space[NUMBER_TEXT_MAX];
+
+	if (writer->json) {
+		json_next(writer, NULL);
+		writer_json_value(writer->out, kind, &value);
+		return;
 	}
+	if (writer->any)
+		putc(' ', writer->out);
+	writer->any = true;
+	writer_print(writer->out, text_of(kind, &value, space));
+}
+
+void writer_values_end(struct writer *writer) {
 	if (writer->json)
 		json_close(writer, ']');
 	else
-		fputs(count > 0 ? "\n" : "-\n", writer->out);
+		fputs(writer->any ? "\n" : "-\n", writer->out);
 }
 
 static bool is_right(enum column_kind kind) {

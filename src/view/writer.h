@@ -101,6 +101,7 @@ struct writer {
 	unsigned depth;
 	bool empty[WRITER_DEPTH_MAX];	/* nothing written yet at this depth */
 	bool in_row, in_line;		/* members are cells of a row, or of a line */
+	bool any;			/* value of the open list */
 	bool line_empty, item_open, items;	/* of the open line */
 	const struct table *table;	/* the open one, or NULL */
 	bool naming;			/* its row names columns, and is not shown */
@@ -132,13 +133,10 @@ void writer_truth(struct writer *writer, const char *name, bool truth);
 void writer_seconds(struct writer *writer, const char *name, struct value value);
 void writer_decimal(struct writer *writer, const char *name, struct value value);
 
-/* A member that is a list of strings; `next` returns them one by one until NULL. */
-void writer_strings(struct writer *writer, const char *name,
-    const char *(*next)(void *context), void *context);
-
-/* The same of `count` numbers. */
-void writer_numbers(struct writer *writer, const char *name, const uint32_t *numbers,
-    size_t count);
+/* A member that is a list of values. */
+void writer_values_begin(struct writer *writer, const char *name);
+void writer_value(struct writer *writer, enum column_kind kind, struct value value);
+void writer_values_end(struct writer *writer);
 
 /*
  * A table: what `row` puts of an item are the cells of a row, and their names the columns: of

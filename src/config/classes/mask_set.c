@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: ISC */
+/* Masks of several owners, in arrays that grow, and what becomes of them in the block. */
 #include "config/classes/mask_set.h"
 
 #include <stdlib.h>

@@ -16,36 +16,23 @@
 #include "config/compile/xla_import.h"
 #include "ctl/cli/ctl.h"
 
-struct masks {
-	const struct generation *generation;
-	uint32_t class_index;
-	uint32_t next;
-};
-
-static const char *next_mask(void *context) {
-	struct masks *masks = context;
-	const struct generation_rule *rule;
-
-	if (masks->next == masks->generation->rule_count)
-		return NULL;
-	rule = generation_rule(masks->generation, masks->next);
-	if (rule->class_index != masks->class_index)
-		return NULL;
-	masks->next++;
-	return generation_text(masks->generation, rule->text);
+static void write_masks(struct writer *writer, const struct generation *g, uint32_t class) {
+	writer_values_begin(writer, "match");
+	for (uint32_t i = 0; i < g->rule_count; i++)
+		if (generation_rule(g, i)->class_index == class)
+			writer_value(writer, COLUMN_TEXT,
+			    value_text(generation_text(g, generation_rule(g, i)->text)));
+	writer_values_end(writer);
 }
 
 static void write_classes(struct writer *writer, const struct generation *g) {
-	struct masks masks = { .generation = g };
-
 	writer_list_begin(writer, NULL);
 	for (uint32_t i = 0; i < g->class_count; i++) {
 		const struct generation_class *class = generation_class(g, i);
 
-		masks.class_index = i;
 		writer_object_begin(writer, NULL);
 		writer_text(writer, "name", generation_text(g, class->name));
-		writer_strings(writer, "match", next_mask, &masks);
+		write_masks(writer, g, i);
 		writer_number(writer, "hold_at", class->limits.sessions);
 		writer_number(writer, "refuse_at", class->limits.inbound);
 		writer_object_end(writer);

@@ -139,10 +139,9 @@ int command_CHECK(struct ctl *ctl) {
 	return result;
 }
 
-/* Names, one after the other with a NUL each, written to the end and read from the start. */
+/* Names, one after the other with a NUL each. */
 struct names {
 	size_t length;
-	size_t read;
 	char text[NAMES_BYTES];
 };
 
@@ -155,14 +154,10 @@ static void add_name(struct names *names, const char *name) {
 	names->length += length;
 }
 
-static const char *next_name(void *context) {
-	struct names *names = context;
-	const char *name = names->text + names->read;
-
-	if (names->read == names->length)
-		return NULL;
-	names->read += strlen(name) + 1;
-	return name;
+/* The one behind `name`, or the first (NULL); NULL: it is the last. */
+static const char *next_name(const struct names *names, const char *name) {
+	name = name == NULL ? names->text : name + strlen(name) + 1;
+	return name == names->text + names->length ? NULL : name;
 }
 
 /* The daemon's rows: messages are written as they come, settings kept for the end. */
@@ -239,11 +234,11 @@ static void await_roles(struct reload *reload, struct places *places, bool may_n
 	view_close(&view);
 }
 
-static void write_reloaded_text(struct reload *reload, bool reloaded, uint32_t generation) {
+static void write_reloaded_text(const struct reload *reload, bool reloaded, uint32_t generation) {
 	FILE *out = reload->writer->out;
-	const char *name;
+	const char *name = NULL;
 
-	while ((name = next_name(&reload->settings)) != NULL) {
+	while ((name = next_name(&reload->settings, name)) != NULL) {
 		writer_print(out, name);
 		fputs(": changed; takes effect after a restart of posternd\n", out);
 	}
@@ -256,11 +251,18 @@ static void write_reloaded_text(struct reload *reload, bool reloaded, uint32_t g
 		fprintf(out, "; %u of %u workers still use the old configuration (see the "
 		    "log):",
 		    reload->roles_behind, reload->roles);
-	while ((name = next_name(&reload->behind)) != NULL) {
+	while ((name = next_name(&reload->behind, name)) != NULL) {
 		putc(' ', out);
 		writer_print(out, name);
 	}
 	putc('\n', out);
+}
+
+static void write_names(struct writer *writer, const char *member, const struct names *names) {
+	writer_values_begin(writer, member);
+	for (const char *name = NULL; (name = next_name(names, name)) != NULL;)
+		writer_value(writer, COLUMN_TEXT, value_text(name));
+	writer_values_end(writer);
 }
 
 static void write_reloaded(struct reload *reload, const struct control_reply *reply,
@@ -271,8 +273,8 @@ static void write_reloaded(struct reload *reload, const struct control_reply *re
 		write_reloaded_text(reload, reloaded, generation);
 		return;
 	}
-	writer_strings(reload->writer, "needs_restart", next_name, &reload->settings);
-	writer_strings(reload->writer, "roles_behind", next_name, &reload->behind);
+	write_names(reload->writer, "needs_restart", &reload->settings);
+	write_names(reload->writer, "roles_behind", &reload->behind);
 	writer_truth(reload->writer, "reloaded", reloaded);
 	writer_number_if(reload->writer, "generation", generation != 0, generation);
 	writer_text(reload->writer, "error", reloaded ? NULL : reply->error);

@@ -169,23 +169,19 @@ TEST(an_empty_table) {
 	expect(&paper, "name  open  age  observe  mta\n");
 }
 
-static const char *next_name(void *context) {
-	static const char *const names[] = { "a", "b c" };
-	size_t *next = context;
-
-	return *next < 2 ? names[(*next)++] : NULL;
-}
-
 static void write_object(struct writer *writer) {
 	const struct value bytes = value_number(13631488);
 	struct table table = two_rows;
-	size_t next = 0, none = 2;
 
 	writer_object_begin(writer, NULL);
 	writer_text(writer, "state", "/run/x");
 	writer_member(writer, "bytes", COLUMN_BYTES, bytes);
-	writer_strings(writer, "some", next_name, &next);
-	writer_strings(writer, "none", next_name, &none);
+	writer_values_begin(writer, "some");
+	writer_value(writer, COLUMN_TEXT, value_text("a"));
+	writer_value(writer, COLUMN_TEXT, value_text("b c"));
+	writer_values_end(writer);
+	writer_values_begin(writer, "none");
+	writer_values_end(writer);
 	table.name = "rows";
 	table.context = &table;
 	writer_table(writer, &table);
