@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/text.h"
+#include "segment/destination/states.h"
 #include "view/classes.h"
 #include "view/decided_line.h"
 #include "view/destination_page.h"
@@ -199,21 +200,6 @@ bool detail_class_write(const struct view *view, const char *name, struct writer
 
 /* --- a destination ------------------------------------------------------------------------------- */
 
-struct destination_search {
-	const char *name;
-	struct destination_window window;
-	bool found;
-};
-
-static void look_at_window(void *context, const struct destination_window *one) {
-	struct destination_search *search = context;
-
-	if (strcmp(one->name, search->name) == 0) {
-		search->window = *one;
-		search->found = true;
-	}
-}
-
 static void take_shown(void *context, const struct view_destination *one) {
 	*(struct view_destination *)context = *one;
 }
@@ -305,18 +291,13 @@ static void destination_write(const struct view *view, const struct destination_
 
 bool detail_destination_write(const struct view *view, const char *name,
     struct writer *writer) {
-	struct destination_search *search = calloc(1, sizeof(*search));
-	bool found;
+	struct destination_window window;
 
-	if (search == NULL)
+	if (strncmp(name, "class:", 6) == 0 ||
+	    !states_find(view->reader, name, strlen(name), &window))
 		return false;
-	search->name = name;
-	(void)states_each(view->reader, look_at_window, search);
-	found = search->found && strncmp(name, "class:", 6) != 0;
-	if (found)
-		destination_write(view, &search->window, writer);
-	free(search);
-	return found;
+	destination_write(view, &window, writer);
+	return true;
 }
 
 /* --- a client ------------------------------------------------------------------------------------- */

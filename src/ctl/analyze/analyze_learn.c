@@ -89,46 +89,16 @@ static struct learned *owner(struct analyze_learning *learning, const struct del
 
 /* --- an attempt --------------------------------------------------------------------- */
 
-enum weight { NEUTRAL, POSITIVE, NEGATIVE };
-
-static enum weight weight_of(enum result_class class) {
-	switch (class) {
-	case RESULT_OK:
-	case RESULT_RCPT_TEMPORARY:
-	case RESULT_PERMANENT:
-		return POSITIVE;
-	case RESULT_SITE_FAILURE:
-	case RESULT_REMOTE_THROTTLE:
-		return NEGATIVE;
-	default:
-		return NEUTRAL;
-	}
-}
-
 struct attempt {
 	struct learned *own;
 	const struct judgement *judgement;
 	enum result_class class;	/* as the window hears of it */
-	enum weight weight;
+	enum judged_weight weight;
 	int64_t end_ns, start_ns;	/* start_ns 0: not known */
 	int64_t given_ns;	/* to the mail server, past recall; 0: not known */
 	int64_t slack_ns;
 	bool kept;		/* its connection may be */
 };
-
-/* What was bounced before anybody was asked says nothing of the site. */
-static enum result_class heard_class(const struct analyze_learning *learning,
-    const struct judgement *judgement) {
-	const struct reply *reply = &judgement->reply;
-
-	if (reply->class == RESULT_SUSPENDED)
-		return RESULT_SUSPENDED;
-	if (!judge_teaches(learning->generation, judgement) ||
-	    ((reply->phase == PHASE_NONE || reply->phase == PHASE_DNS) &&
-	    weight_of(reply->class) == POSITIVE && reply->class != RESULT_OK))
-		return RESULT_LOCAL;
-	return reply->class;
-}
 
 static void find_start(const struct delivery *d, struct attempt *out) {
 	int64_t connecting = d->delays_ms[2], sending = d->delays_ms[3];
@@ -168,10 +138,10 @@ static bool was_told(struct analyze_learning *learning, const struct attempt *at
 	return false;
 }
 
-static void count_held(struct analyze_destination *shown, enum weight weight) {
+static void count_held(struct analyze_destination *shown, enum judged_weight weight) {
 	shown->held++;
-	shown->saved += weight == NEGATIVE;
-	shown->delayed += weight == POSITIVE;
+	shown->saved += weight == JUDGED_NEGATIVE;
+	shown->delayed += weight == JUDGED_POSITIVE;
 }
 
 static void note_change(struct learned *own, const struct window_change *change,
@@ -193,7 +163,7 @@ static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
 		if ((verdict.tag & TAG_HELD) == 0 && verdict.level > 0 &&
 		    shown->window.state != WINDOW_DEAD &&
 		    verdict.level > window_now(&shown->window, &shown->settings, now_ns))
-			count_held(shown, weight_of(class));
+			count_held(shown, judged_weight(class));
 		window_late_level(&shown->window, &shown->settings, class,
 		    level_heard(&verdict, shown->window.ceiling), now_ns, &change);
 		note_change(own, &change, now_ns);
@@ -207,11 +177,11 @@ static void add_attempt(struct attempt *attempt, bool held, int64_t now_ns) {
 	struct level *level = &attempt->own->level;
 	const struct level_attempt one = { .start_ns = attempt->start_ns,
 		.end_ns = attempt->end_ns,
-		.slack_ns = attempt->slack_ns, .accepted = attempt->weight == POSITIVE,
+		.slack_ns = attempt->slack_ns, .accepted = attempt->weight == JUDGED_POSITIVE,
 		.kept = attempt->kept,
 		.tag = (uint64_t)attempt->class | (held ? TAG_HELD : 0) };
 
-	if (attempt->start_ns == 0 || attempt->weight == NEUTRAL)
+	if (attempt->start_ns == 0 || attempt->weight == JUDGED_NEUTRAL)
 		return;
 	if (level->entries == NULL || level_count(level) == level->capacity) {
 		uint32_t capacity = level->entries == NULL ? ENTRIES_FIRST : 4 * level->capacity;
@@ -322,8 +292,8 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 	    (own = owner(learning, delivery, judgement)) == NULL)
 		return;
 	attempt.own = own;
-	attempt.class = heard_class(learning, judgement);
-	attempt.weight = weight_of(attempt.class);
+	attempt.class = judge_heard(learning->generation, judgement);
+	attempt.weight = judged_weight(attempt.class);
 	find_start(delivery, &attempt);
 	attempt.kept = judge_keeps(learning->generation, judgement, delivery);
 	window_turn(&own->shown.window, &own->shown.settings, 0, now_ns, &change);
@@ -331,7 +301,7 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 	if (was_told(learning, &attempt, delivery->queue_id))
 		return;
 	count_result(&own->shown, &judgement->reply);
-	held = attempt.weight != NEUTRAL && own->shown.window.state == WINDOW_DEAD &&
+	held = attempt.weight != JUDGED_NEUTRAL && own->shown.window.state == WINDOW_DEAD &&
 	    (attempt.start_ns == 0 ? attempt.end_ns : attempt.start_ns) > own->died_ns;
 	if (held)
 		count_held(&own->shown, attempt.weight);

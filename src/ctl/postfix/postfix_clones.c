@@ -104,18 +104,28 @@ void postfix_clone_write_options(FILE *out, const struct postfix_clone *clone) {
 	each_parameter(clone, write_one, out);
 }
 
-void postfix_clone_write_service(FILE *out, const struct postfix_clone *clone) {
+/* The next word of a service's line behind number *at that is none of an option; false: its
+ * end. */
+static bool next_word(const char *line, unsigned *at, char word[WORD_MAX]) {
+	while (postfix_service_word(line, ++*at, word, WORD_MAX)) {
+		if (*at <= 7 || strcmp(word, "-o") != 0)
+			return true;
+		++*at;
+	}
+	return false;
+}
+
+void postfix_service_write(FILE *out, const char *line, const char *name, const char *processes) {
 	char word[WORD_MAX];
 
-	fprintf(out, "%s", clone->service);
-	for (unsigned i = 1; postfix_service_word(clone->line, i, word, sizeof(word)); i++) {
-		if (i > 7 && strcmp(word, "-o") == 0)
-			i++;
-		else
-			fprintf(out, " %s", i == PROCESSES && clone->processes[0] != '\0' ?
-			    clone->processes : word);
-	}
+	fprintf(out, "%s", name);
+	for (unsigned at = 0; next_word(line, &at, word);)
+		fprintf(out, " %s", at == PROCESSES && *processes != '\0' ? processes : word);
 	putc('\n', out);
+}
+
+void postfix_clone_write_service(FILE *out, const struct postfix_clone *clone) {
+	postfix_service_write(out, clone->line, clone->service, clone->processes);
 	each_option(clone, write_one, out);
 }
 
@@ -145,17 +155,6 @@ static void count_one(void *context, const char *name, const char *value) {
 	(void)name;
 	(void)value;
 	++*count;
-}
-
-/* The next word of a service's line behind number *at that is none of an option; false: its
- * end. */
-static bool next_word(const char *line, unsigned *at, char word[WORD_MAX]) {
-	while (postfix_service_word(line, ++*at, word, WORD_MAX)) {
-		if (*at <= 7 || strcmp(word, "-o") != 0)
-			return true;
-		++*at;
-	}
-	return false;
 }
 
 /* Is the line as it would be written, but for name and options? */

@@ -51,6 +51,10 @@ void postfix_clone_write_option(FILE *out, const char *name, const char *value);
 void postfix_clone_write_options(FILE *out, const struct postfix_clone *clone);
 void postfix_clone_write_service(FILE *out, const struct postfix_clone *clone);
 
+/* The line of a service under `name` without its -o options: columns, program, and such arguments
+ * as -v; with so many processes ("": as it has). */
+void postfix_service_write(FILE *out, const char *line, const char *name, const char *processes);
+
 /* How the site has it now. */
 enum clone_state {
 	CLONE_ABSENT,

@@ -24,7 +24,6 @@
 #define PROBE_MAPS	"address_verify_transport_maps"
 #define OUR_MAP		"socketmap:unix:private/" POSTFIX_HINT_SERVICE ":transport"
 #define OUR_PROBE_MAP	"socketmap:unix:private/" POSTFIX_HINT_SERVICE ":probe"
-#define WORD_MAX	4096
 #define VALUE_MAX	16384
 
 static const char *maps_of(const struct postfix_site *site) {
@@ -79,21 +78,6 @@ static void copy_option(void *context, const char *name, const char *value) {
 	postfix_clone_write_option(copying->out, name, value == NULL ? "" : value);
 }
 
-/* The line of a service under `name` without its -o options: columns, program, and
- * such arguments as -v. */
-static void write_service(FILE *out, const char *line, const char *name) {
-	char word[WORD_MAX];
-
-	fprintf(out, "%s", name);
-	for (unsigned i = 1; postfix_service_word(line, i, word, sizeof(word)); i++) {
-		if (i > 7 && strcmp(word, "-o") == 0)
-			i++;
-		else
-			fprintf(out, " %s", word);
-	}
-	putc('\n', out);
-}
-
 static void write_lanes(FILE *out, const struct postfix_lanes *lanes,
     void (*write)(FILE *out, const struct postfix_clone *clone)) {
 	struct postfix_clone lane;
@@ -115,7 +99,7 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 	    "written by\n# posternctl postfix-lanes.  They replace the qmgr line and earlier "
 	    "lines of\n# Postern.  Run the command again after postfix reload, and when "
 	    "main.cf,\n# master.cf or one of their tables changes.\n", use->mta);
-	write_service(out, postfix_service(site->settings, "qmgr"), "qmgr");
+	postfix_service_write(out, postfix_service(site->settings, "qmgr"), "qmgr", "");
 	postfix_overrides_each(site->settings, "qmgr", copy_option,
 	    &(struct copying){ out, of_qmgr, use, NULL });
 	postfix_clone_write_option(out, "rewrite_service_name", POSTFIX_RESOLVER);
@@ -123,8 +107,8 @@ void postfix_lines_write(FILE *out, const struct postfix_site *site,
 		write_lanes(out, use->lanes[i], postfix_clone_write_options);
 	if (use->probes != NULL)
 		postfix_probes_write_options(out, use->probes);
-	write_service(out, postfix_service(site->settings, site->resolver),
-	    POSTFIX_RESOLVER);
+	postfix_service_write(out, postfix_service(site->settings, site->resolver),
+	    POSTFIX_RESOLVER, "");
 	postfix_overrides_each(site->settings, site->resolver, copy_option,
 	    &(struct copying){ out, of_resolver, NULL, use->probes == NULL ? NULL : site });
 	fprintf(out, "  -o { " MAPS " = %s%s" OUR_MAP " }\n", maps,

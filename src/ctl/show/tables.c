@@ -63,15 +63,6 @@ static struct value mta_name(const struct generation *generation, uint8_t number
 	return value_text(generation_text(generation, generation->mtas[number].name));
 }
 
-static struct value age_value(const struct reader_status *status,
-    const struct session *session) {
-	int64_t opened_ns = status->created_ns + session->opened_ds * NS_PER_DS;
-
-	if (opened_ns > status->now_ns)
-		return value_number(0);
-	return value_number((uint64_t)((status->now_ns - opened_ns) / NS_PER_SECOND));
-}
-
 static bool is_wanted(const struct session_listing *listing, const struct session *session) {
 	const struct session_control *control = &session->control;
 	char class[SEGMENT_NAME_MAX + 1];
@@ -107,7 +98,8 @@ static void session_row(void *context, struct writer *writer, const void *item) 
 	writer_number_if(writer, "port", session->server_port != 0, session->server_port);
 	writer_member(writer, "mta", COLUMN_TEXT, inbound ? mta_value(session, mta) :
 	    mta_name(view->generation, control->listener));
-	writer_seconds(writer, "age", age_value(&view->status, session));
+	writer_seconds(writer, "age", value_since(view->status.now_ns,
+	    view->status.created_ns + session->opened_ds * NS_PER_DS));
 	writer_text(writer, "proof", proofs[control->proof]);
 	writer_text(writer, "state", states[control->state]);
 }

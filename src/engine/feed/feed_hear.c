@@ -50,11 +50,11 @@ void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
 
 /* A failure of what was begun before somebody resumed the destination is an echo. */
 void feed_hear_echo(struct feed_learning *l) {
-	if (l->weight != FEED_NEGATIVE ||
+	if (l->weight != JUDGED_NEGATIVE ||
 	    l->result->start_ns >= l->lock.state.resumed_ns)
 		return;
 	l->class = RESULT_LOCAL;
-	l->weight = FEED_NEUTRAL;
+	l->weight = JUDGED_NEUTRAL;
 	l->match = NULL;
 	l->has_reason = false;
 	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
@@ -68,7 +68,7 @@ static void find_asked_level(struct feed_learning *l) {
 
 	if (!l->asked || l->connected)
 		return;
-	if (l->weight != FEED_NEGATIVE)
+	if (l->weight != JUDGED_NEGATIVE)
 		l->level = 0;
 	else if (l->level < now)
 		l->level = now;
@@ -89,13 +89,13 @@ void feed_hear(struct feed_learning *l) {
 		.start_ns = l->result->has_start ? l->result->start_ns : 0,
 		.took_ns = l->result->has_start ? l->result->end_ns - l->result->start_ns : 0,
 		.given_ns = given_ns(l->result),
-		.answered = l->weight == FEED_NEGATIVE && judgement->reply.code != 0 };
+		.answered = l->weight == JUDGED_NEGATIVE && judgement->reply.code != 0 };
 	struct window_change change;
 	uint32_t others;
 
 	find_asked_level(l);
 	others = elsewhere(&l->lock, l->result->now_ns);
-	heard.level = l->level == 0 || l->weight != FEED_NEGATIVE ? l->level :
+	heard.level = l->level == 0 || l->weight != JUDGED_NEGATIVE ? l->level :
 	    l->level + others;
 	if (state->window.canary_out == 0)
 		l->canary = false;
@@ -113,7 +113,7 @@ void feed_hear(struct feed_learning *l) {
 		heard.in_flight = places > heard.in_flight ? places : heard.in_flight;
 	}
 	heard.in_flight += others;
-	if (l->weight == FEED_POSITIVE && l->destination != NULL &&
+	if (l->weight == JUDGED_POSITIVE && l->destination != NULL &&
 	    judge_keeps(l->result->generation, judgement, l->result->delivery))
 		l->destination->kept_ns = l->result->now_ns + LEVEL_KEPT_NS;
 	window_result(&state->window, &l->rules.settings, &heard, l->result->now_ns, &change);

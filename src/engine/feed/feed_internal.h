@@ -22,9 +22,8 @@
 struct feed_recent {
 	uint64_t queue;		/* hash of the queue id; 0: none */
 	int64_t start_ns;
-	uint8_t weight;		/* enum feed_weight of what was told of it so far */
+	uint8_t weight;		/* enum judged_weight of what was told of it so far */
 };
-enum feed_weight { FEED_NEUTRAL, FEED_POSITIVE, FEED_NEGATIVE };
 
 struct feed_destination {
 	uint64_t hash;			/* of its state_key */
@@ -162,7 +161,7 @@ struct feed_learning {
 	struct feed_match *match;	/* of the rule, or NULL: it does nothing */
 	bool has_rule, fires;
 	enum result_class class;	/* as the window hears of it */
-	enum feed_weight weight;
+	enum judged_weight weight;
 	bool counts;			/* no other line told of the delivery before */
 	bool canary;
 	bool asked;			/* a mail server that asks: its level is exact */
@@ -222,7 +221,7 @@ const struct feed_destination *feed_destination_likely(const struct feed_table *
 
 /* Was this delivery told of already, with the same or more weight?  Notes it. */
 bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
-    int64_t slack_ns, enum feed_weight weight);
+    int64_t slack_ns, enum judged_weight weight);
 
 /* Adds an attempt, with more room for levels where that is needed (counted where there is
  * none). */

@@ -21,34 +21,6 @@
 
 /* --- before ---------------------------------------------------------------------- */
 
-static enum feed_weight weight_of(enum result_class class) {
-	switch (class) {
-	case RESULT_OK:
-	case RESULT_RCPT_TEMPORARY:
-	case RESULT_PERMANENT:
-		return FEED_POSITIVE;
-	case RESULT_SITE_FAILURE:
-	case RESULT_REMOTE_THROTTLE:
-		return FEED_NEGATIVE;
-	default:
-		return FEED_NEUTRAL;
-	}
-}
-
-/* What was bounced before anybody was asked says nothing of the site; nor does what a
- * rule only alerts of. */
-static enum result_class heard_class(const struct feed_result *result) {
-	const struct reply *reply = &result->judgement->reply;
-	bool untried = reply->phase == PHASE_NONE || reply->phase == PHASE_DNS;
-
-	if (reply->class == RESULT_SUSPENDED)
-		return RESULT_SUSPENDED;
-	if (!judge_teaches(result->generation, result->judgement) ||
-	    (untried && weight_of(reply->class) == FEED_POSITIVE && reply->class != RESULT_OK))
-		return RESULT_LOCAL;
-	return reply->class;
-}
-
 /* The level, where the mail server told it at the start. */
 static void find_level(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
@@ -84,7 +56,7 @@ static void find_level(struct feed_learning *l) {
 static void find_reason(struct feed_learning *l) {
 	struct span words = l->result->judgement->reply.words;
 
-	if (l->weight != FEED_NEGATIVE && !l->has_rule)
+	if (l->weight != JUDGED_NEGATIVE && !l->has_rule)
 		return;
 	(void)windows_reason(words.text, words.length, l->reason);
 	l->has_reason = true;
@@ -126,7 +98,7 @@ static void claim(struct feed_learning *l, const struct window *was) {
 	struct engine *engine = l->result->memory->engine;
 	struct feed_destination *destination = l->destination;
 	bool was_stopped = was->state == WINDOW_DEAD || was->state == WINDOW_HELD;
-	bool failed = l->counts && l->weight == FEED_NEGATIVE && !was_stopped;
+	bool failed = l->counts && l->weight == JUDGED_NEGATIVE && !was_stopped;
 	bool ruled = l->told.ruled && l->rule.action == REPLY_ACTION_SUSPEND;
 
 	l->told.fell = l->lock.state.window.ceiling != 0 &&
@@ -152,7 +124,7 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 
 	l->told.before = was.concurrency;
 	l->told.ceiling_before = was.ceiling;
-	l->told.would_hold = !l->asked && l->weight != FEED_NEUTRAL &&
+	l->told.would_hold = !l->asked && l->weight != JUDGED_NEUTRAL &&
 	    (state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD) &&
 	    windows_observed(result->generation, &result->owner);
 	feed_hear_echo(l);
@@ -238,7 +210,7 @@ static void free_place(const struct feed_learning *l) {
 	struct span id = result->delivery->queue_id;
 
 	/* an echo, too */
-	if (l->asked && !l->connected && weight_of(heard_class(result)) == FEED_NEGATIVE)
+	if (l->asked && !l->connected && judged_weight(judge_heard(result->generation, result->judgement)) == JUDGED_NEGATIVE)
 		(void)flights_end_attempt(segment, result->owner.name,
 		    strlen(result->owner.name), flights_queue_hash(segment, id.text, id.length),
 		    result->now_ns);
@@ -251,12 +223,12 @@ static void add_attempt(struct feed_learning *l) {
 		.start_ns = result->start_ns, .end_ns = result->end_ns,
 		.slack_ns = result->slack_ns,
 		.tag = (uint64_t)l->class | (l->canary ? FEED_TAG_CANARY : 0),
-		.accepted = l->weight == FEED_POSITIVE,
+		.accepted = l->weight == JUDGED_POSITIVE,
 		.kept = judge_keeps(result->generation, result->judgement, result->delivery),
 	};
 
 	if (l->destination == NULL || !l->counts || l->level != 0 || !result->has_start ||
-	    l->weight == FEED_NEUTRAL)
+	    l->weight == JUDGED_NEUTRAL)
 		return;
 	feed_add_attempt(result->memory, l->destination, &attempt, result->now_ns);
 }
@@ -292,7 +264,7 @@ static bool aim(struct feed_learning *l) {
 	else if (!states_key(memory->engine->segment, result->owner.name,
 	    strlen(result->owner.name), &result->key))
 		return false;
-	if (l->weight != FEED_NEUTRAL || l->class == RESULT_SUSPENDED)
+	if (l->weight != JUDGED_NEUTRAL || l->class == RESULT_SUSPENDED)
 		l->destination = feed_destination(memory, &result->owner, &result->key,
 		    result->now_ns);
 	if (l->destination != NULL) {
@@ -309,7 +281,7 @@ static bool change(struct feed_learning *l) {
 	struct level_verdict verdicts[VERDICTS_MAX];
 	struct window_change change;
 	unsigned count;
-	bool create = l->weight != FEED_NEUTRAL || l->match != NULL || result->seen != NULL;
+	bool create = l->weight != JUDGED_NEUTRAL || l->match != NULL || result->seen != NULL;
 
 	if (windows_lock_aimed(&l->lock, &l->rules, result->now_ns, create ? STATES_CREATE :
 	    STATES_KNOWN_ONLY, &change) != STATES_HELD)
@@ -333,8 +305,8 @@ bool feed_learn(struct feed_result *result) {
 	struct feed_memory *memory = result->memory;
 	struct feed_learning l = { .result = result };
 
-	l.class = heard_class(result);
-	l.weight = weight_of(l.class);
+	l.class = judge_heard(result->generation, result->judgement);
+	l.weight = judged_weight(l.class);
 	if (!aim(&l))
 		return false;
 	windows_rules(result->generation, result->judgement->mta, &result->owner, &l.rules);

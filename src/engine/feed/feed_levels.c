@@ -153,7 +153,7 @@ const struct feed_destination *feed_destination_likely(const struct feed_table *
 }
 
 bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
-    int64_t slack_ns, enum feed_weight weight) {
+    int64_t slack_ns, enum judged_weight weight) {
 	struct feed_recent *recent;
 
 	for (unsigned i = 0; i < FEED_RECENT && queue != 0; i++) {

@@ -410,6 +410,33 @@ bool judge_teaches(const struct generation *generation, const struct judgement *
 	    generation_reply_rule(generation, judgement->rule)->action != REPLY_ACTION_ALERT;
 }
 
+enum judged_weight judged_weight(enum result_class class) {
+	switch (class) {
+	case RESULT_OK:
+	case RESULT_RCPT_TEMPORARY:
+	case RESULT_PERMANENT:
+		return JUDGED_POSITIVE;
+	case RESULT_SITE_FAILURE:
+	case RESULT_REMOTE_THROTTLE:
+		return JUDGED_NEGATIVE;
+	default:
+		return JUDGED_NEUTRAL;
+	}
+}
+
+enum result_class judge_heard(const struct generation *generation,
+    const struct judgement *judgement) {
+	const struct reply *reply = &judgement->reply;
+	bool untried = reply->phase == PHASE_NONE || reply->phase == PHASE_DNS;
+
+	if (reply->class == RESULT_SUSPENDED)
+		return RESULT_SUSPENDED;
+	if (!judge_teaches(generation, judgement) || (untried && reply->class != RESULT_OK &&
+	    judged_weight(reply->class) == JUDGED_POSITIVE))
+		return RESULT_LOCAL;
+	return reply->class;
+}
+
 bool judge_keeps(const struct generation *generation, const struct judgement *judgement,
     const struct delivery *delivery) {
 	uint32_t from = judgement->mta < generation->mta_count ?

@@ -122,6 +122,13 @@ uint64_t judge_patterns_given_up(const struct judge *judge);
 /* Does the window learn from it?  Not from what only alerts (a blocklist, failed
  * authentication), even where the class is a site-failure. */
 bool judge_teaches(const struct generation *generation, const struct judgement *judgement);
+/* As what the window hears of it: what was bounced before anybody was asked says nothing of the
+ * site; nor does what does not teach. */
+enum result_class judge_heard(const struct generation *generation,
+    const struct judgement *judgement);
+/* What a result of this class says of the site. */
+enum judged_weight { JUDGED_NEUTRAL, JUDGED_POSITIVE, JUDGED_NEGATIVE };
+enum judged_weight judged_weight(enum result_class class);
 
 /* May its connection be kept for the next message?  It was one that was, or the lane keeps
  * all (mta[].cache_from). */
