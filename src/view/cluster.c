@@ -198,8 +198,7 @@ static void write_lease(struct writer *writer, const struct shown *shown) {
 	    settings->when_unreachable == CLUSTER_ALONE ? "alone" : "fraction");
 	writer_member(writer, "alone", COLUMN_TRUTH, value_toned_if(value_truth(told->alone != 0),
 	    told->alone != 0, TONE_BAD));
-	writer_member(writer, "overhang", COLUMN_NUMBER, value_toned_if(value_number(overhang),
-	    overhang > 0, TONE_WARN));
+	writer_member(writer, "overhang", COLUMN_NUMBER, value_counted(overhang));
 	writer_text_if(writer, "epoch", told->epoch);
 	writer_number(writer, "round_trips", told->rounds);
 	writer_decimal(writer, "round_trip_median_ms", value_number_if( told->rounds != 0,
@@ -228,8 +227,7 @@ static void write_errors(struct writer *writer, const struct cluster_told *told)
 	writer_object_begin(writer, "errors");
 	for (unsigned i = 0; i < CLUSTER_ERRORS; i++)
 		writer_member(writer, cluster_error_word((enum cluster_error)i), COLUMN_NUMBER,
-		    value_toned_if(value_number(told->errors[i]), told->errors[i] > 0,
-		    TONE_WARN));
+		    value_counted(told->errors[i]));
 	writer_object_end(writer);
 }
 

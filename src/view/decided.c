@@ -19,12 +19,6 @@
 #include "policy/limit/decision.h"
 #include "view/decided_batch.h"
 
-static const char *const reason_texts[REASON_COUNT] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = text,
-#include "defs/reasons.def"
-#undef REASON
-};
-
 const char *view_time(int64_t wall_ns, char out[VIEW_TIME_MAX]) {
 	time_t seconds = (time_t)(wall_ns / NS_PER_SECOND);
 	struct tm tm;
@@ -145,7 +139,7 @@ static void say_session(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 		say(out, ": %s had %u of %u deliveries in flight", decided_text(d,
 		    DECIDED_WINDOW_OF), d->count, d->limit);
 	else if (d->reason < REASON_COUNT)
-		say(out, ": %s", reason_texts[d->reason]);
+		say(out, ": %s", decided_reason_text(d->reason));
 }
 
 /* "alice (account staff): a recipient was refused: 100 of 100 in 1h". */
@@ -157,7 +151,7 @@ static void say_account(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	    "a recipient" : "a message", observed ? "would be" : "was", observed ?
 	    " (observe mode)" : "");
 	if (d->reason < REASON_COUNT)
-		say(out, ": %s", reason_texts[d->reason]);
+		say(out, ": %s", decided_reason_text(d->reason));
 	if (d->reason == REASON_ACCOUNT_HELD)
 		return;
 	say(out, ", %u of %u", d->count, d->limit);
@@ -209,7 +203,7 @@ static void say_account_held(const struct decided *d, char out[VIEW_DECIDED_MAX]
 	    decided_text(d, DECIDED_NAME), decided_text(d, DECIDED_CLASS),
 	    (d->flags & DECIDED_HELD) != 0 ? " is held" :
 	    observed ? " would be held (observe mode)" : "",
-	    d->reason < REASON_COUNT ? reason_texts[d->reason] : "", d->count, d->limit,
+	    decided_reason_text(d->reason), d->count, d->limit,
 	    d->window / 1000);
 	if (d->reason == REASON_ACCOUNT_UNKNOWN)
 		say(out, ", %.0f of %.0f results failed", (double)d->failure,

@@ -41,11 +41,6 @@ static struct value observe_value(uint8_t observe) {
 	return value_toned_if(value_truth(observe != 0), observe != 0, TONE_WARN);
 }
 
-/* Of what should not be. */
-static struct value counted_value(uint64_t count) {
-	return value_toned_if(value_number(count), count > 0, TONE_WARN);
-}
-
 static void write_summary(struct writer *writer, const struct view *view) {
 	const struct reader_status *status = &view->status;
 	const struct generation *g = view->generation;
@@ -85,7 +80,7 @@ static void write_summary(struct writer *writer, const struct view *view) {
 	    observe_value(g->outbound_observe));
 	writer_member(writer, "sites_changed", COLUMN_NUMBER, value_toned_if(value_number_if(
 	    g != NULL, view_sites_changed(view)), view_sites_changed(view) > 0, TONE_WARN));
-	writer_member(writer, "unproven", COLUMN_NUMBER, counted_value(status->unproven));
+	writer_member(writer, "unproven", COLUMN_NUMBER, value_counted(status->unproven));
 }
 
 static void count_stopped(void *context, const struct destination_window *one) {
@@ -144,11 +139,11 @@ static void write_stopped(struct writer *writer, const struct view *view) {
 	char text[ENFORCEMENT_TEXT_MAX];
 
 	writer_member(writer, "destinations_suspended", COLUMN_NUMBER,
-	    counted_value(stopped.suspended));
-	writer_member(writer, "destinations_held", COLUMN_NUMBER, counted_value(stopped.held));
-	writer_member(writer, "classes_held", COLUMN_NUMBER, counted_value(stopped.classes));
+	    value_counted(stopped.suspended));
+	writer_member(writer, "destinations_held", COLUMN_NUMBER, value_counted(stopped.held));
+	writer_member(writer, "classes_held", COLUMN_NUMBER, value_counted(stopped.classes));
 	writer_member(writer, "recipients_held", COLUMN_NUMBER,
-	    counted_value(stopped.recipients));
+	    value_counted(stopped.recipients));
 	writer_number(writer, "would_suspend", stopped.would_suspend);
 	writer_number(writer, "would_hold", stopped.would_hold);
 	writer_text(writer, "not_enforced", stopped.lacking.kind == ENFORCEMENT_APPLIED ? NULL :
@@ -235,7 +230,7 @@ static void role_row(void *context, struct writer *writer, const void *item) {
 	/* its start is no heartbeat: it may have opened nothing yet */
 	writer_seconds(writer, "heartbeat_age", value_since(now_ns, role->heartbeat_ns >
 	    role->started_ns ? role->heartbeat_ns : 0));
-	writer_member(writer, "restarts", COLUMN_NUMBER, counted_value(role->restarts));
+	writer_member(writer, "restarts", COLUMN_NUMBER, value_counted(role->restarts));
 	writer_member(writer, "generation", COLUMN_NUMBER, value_toned_if(value_number(
 	    role->generation), health_role_is_behind(view, role), TONE_BAD));
 	writer_text(writer, "sandbox", away ? NULL : sandbox_words(role->sandbox));
@@ -279,7 +274,7 @@ static void journal_row(void *context, struct writer *writer, const void *item) 
 	writer_member(writer, "bytes", COLUMN_BYTES, value_number(journal->bytes));
 	writer_number(writer, "records", journal->records);
 	writer_number(writer, "syncs", journal->syncs);
-	writer_member(writer, "lost", COLUMN_NUMBER, counted_value(journal->lost));
+	writer_member(writer, "lost", COLUMN_NUMBER, value_counted(journal->lost));
 	writer_number_if(writer, "messages", of_queue, journal->messages);
 	writer_number_if(writer, "waiting", of_queue, journal->waiting);
 }
@@ -331,7 +326,7 @@ static void write_counters(struct writer *writer, const struct reader_status *st
 			others = true;
 		else
 			writer_member(writer, names[i], COLUMN_NUMBER,
-			    is_bad_news((enum counter)i) ? counted_value(count) :
+			    is_bad_news((enum counter)i) ? value_counted(count) :
 			    value_number(count));
 	}
 	if (others)

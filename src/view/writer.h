@@ -83,6 +83,11 @@ static inline struct value value_toned_if(struct value value, bool when, enum to
 	return value;
 }
 
+/* Of what should not be. */
+static inline struct value value_counted(uint64_t count) {
+	return value_toned_if(value_number(count), count > 0, TONE_WARN);
+}
+
 static inline struct value value_toned(struct value value, enum tone tone) {
 	value.tone = (uint8_t)tone;
 	return value;

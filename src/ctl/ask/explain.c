@@ -17,6 +17,7 @@
 #include "ctl/cli/ctl.h"
 #include "policy/limit/decision.h"
 #include "policy/window/window.h"
+#include "segment/decision/decisions.h"
 #include "view/status_mtas.h"
 #include "view/view.h"
 
@@ -61,36 +62,21 @@ static void explain_write(struct explanation *explanation, const struct value *v
 
 /* --- the daemon's answer ---------------------------------------------------------------- */
 
-static const struct reason_words {
-	const char *word, *text;
-} reasons[] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = { word, text },
-#include "defs/reasons.def"
-#undef REASON
-};
-
 static const char *reason_text(const char *word) {
-	for (size_t i = 0; word != NULL && i < COUNT_OF(reasons); i++)
-		if (strcmp(reasons[i].word, word) == 0)
-			return reasons[i].text;
+	for (unsigned i = 0; word != NULL && i < REASON_COUNT; i++)
+		if (strcmp(decided_reason_word(i), word) == 0)
+			return decided_reason_text(i);
 	return NULL;
 }
 
 /* Of a share: the reason, and what the share goes by. */
-static const char *lease_text(const char *lease, const char *reason, char *out, size_t size) {
-	static const struct reason_words leases[] = {
-#define LEASE(symbol, word, text) { word, text },
-#include "defs/leases.def"
-#undef LEASE
-	};
+static const char *with_lease(const char *lease, const char *reason, char *out, size_t size) {
+	const char *text = lease_text(lease);
 
-	for (size_t i = 0; lease != NULL && reason != NULL && i < COUNT_OF(leases); i++) {
-		if (strcmp(leases[i].word, lease) != 0)
-			continue;
-		(void)text_append(out, size, 0, "%s: %s", reason, leases[i].text);
-		return out;
-	}
-	return reason;
+	if (text == NULL || reason == NULL)
+		return reason;
+	(void)text_append(out, size, 0, "%s: %s", reason, text);
+	return out;
 }
 
 /* People read what becomes of the mail. */
@@ -129,7 +115,7 @@ static void explain_row(void *context, const struct control_frame *frame) {
 		    explained[i].column.kind);
 	values[EXPLAINED_SOURCE] = value_text("daemon");
 	values[EXPLAINED_NOTE] = value_text(explanation->note);
-	values[EXPLAINED_TEXT] = value_text(lease_text(control_frame_get(frame, "lease"),
+	values[EXPLAINED_TEXT] = value_text(with_lease(control_frame_get(frame, "lease"),
 	    reason_text(control_frame_get(frame, "reason")), shared, sizeof(shared)));
 	for (size_t i = 0; !explanation->writer->json && i < EXPLAINED_VALUES; i++)
 		values[i] = shown_value(frame, (enum explained)i, values[i], said);
@@ -180,8 +166,8 @@ static void explain_class(struct value *values, const struct generation *g, enum
 
 	if (rule_index == CLASS_NO_RULE) {
 		values[EXPLAINED_VERDICT] = value_text("admit");
-		values[EXPLAINED_REASON] = value_text(reasons[reason].word);
-		values[EXPLAINED_TEXT] = value_text(reasons[reason].text);
+		values[EXPLAINED_REASON] = value_text(decided_reason_word(reason));
+		values[EXPLAINED_TEXT] = value_text(decided_reason_text(reason));
 		return;
 	}
 	rule = generation_rule(g, rule_index);

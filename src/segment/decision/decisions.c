@@ -51,25 +51,34 @@ enum decided_ring decided_ring_of(enum decided_kind kind) {
 	return kinds[kind].ring;
 }
 
-const char *decided_reason_word(unsigned reason) {
-	static const char *const words[REASON_COUNT] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = word,
+static const struct reason_words {
+	const char *word, *text;
+} reasons[REASON_COUNT] = {
+#define REASON(symbol, word, text) [REASON_##symbol] = { word, text },
 #include "defs/reasons.def"
 #undef REASON
-	};
-
-	return reason < REASON_COUNT ? words[reason] : NULL;
-}
-
-static const struct lease_words {
-	const char *word, *text;
-} leases[LEASE_COUNT] = {
+}, leases[LEASE_COUNT] = {
 #define LEASE(symbol, word, text) [LEASE_##symbol] = { word, text },
 #include "defs/leases.def"
 #undef LEASE
 };
 
-static const struct lease_words *lease_of(const struct decided *d) {
+const char *decided_reason_word(unsigned reason) {
+	return reason < REASON_COUNT ? reasons[reason].word : NULL;
+}
+
+const char *decided_reason_text(unsigned reason) {
+	return reason < REASON_COUNT ? reasons[reason].text : "";
+}
+
+const char *lease_text(const char *word) {
+	for (unsigned i = 0; word != NULL && i < LEASE_COUNT; i++)
+		if (leases[i].word != NULL && strcmp(leases[i].word, word) == 0)
+			return leases[i].text;
+	return NULL;
+}
+
+static const struct reason_words *lease_of(const struct decided *d) {
 	bool shared = d->reason == REASON_CLASS_SHARE && d->by < LEASE_COUNT &&
 	    decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
 
