@@ -36,9 +36,11 @@ void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *
 uint32_t mask_names_store(struct compilation *c, const struct class_rule *masks, uint32_t count,
     size_t longest);
 
-/* The earlier mask that takes all that mask `i` would, or CLASS_NO_RULE. */
-uint32_t mask_set_taken(const struct compilation *c, const struct mask_set *set,
-    uint32_t index, uint32_t i);
+/* Notes of `what` the masks of which an earlier one of another owner takes all: `whose` is it, and
+ * where is the owner written? */
+void mask_set_note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,
+    const char *what, const char *whose,
+    uint32_t (*line_of)(const void *context, uint32_t owner), const void *context);
 
 void mask_set_free(struct mask_set *set);
 

@@ -234,16 +234,8 @@ static void read_provider(struct providers_work *w, const config_setting_t *grou
 
 /* --- the whole ------------------------------------------------------------ */
 
-static void note_taken(struct providers_work *w, uint32_t index) {
-	for (uint32_t i = 0; i < w->relays.count; i++) {
-		uint32_t first = mask_set_taken(w->c, &w->relays, index, i);
-		uint32_t owner = first == CLASS_NO_RULE ? 0 : w->relays.owners[first];
-
-		if (first != CLASS_NO_RULE && owner != w->relays.owners[i])
-			note(w->c, w->relays.places[i], "providers.relays: this mask can never "
-			    "match: the provider in line %u matches first",
-			    w->providers[owner].line);
-	}
+static uint32_t provider_line(const void *providers, uint32_t owner) {
+	return ((const struct generation_provider *)providers)[owner].line;
 }
 
 static void keep_all(struct providers_work *w, uint32_t common_rules) {
@@ -265,8 +257,8 @@ static void keep_all(struct providers_work *w, uint32_t common_rules) {
 	header->reply_rules = rules;
 	header->reply_rule_count = w->rule_count;
 	header->common_rules = common_rules;
-	if (index != 0)
-		note_taken(w, index);
+	mask_set_note_taken(c, &w->relays, index, "providers.relays", "provider", provider_line,
+	    w->providers);
 }
 
 static void compile_file(struct compilation *c) {

@@ -234,16 +234,8 @@ static struct generation_destinations compile_group(struct compilation *c,
 	return out;
 }
 
-static void note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,
-    const struct generation_destinations *list) {
-	for (uint32_t i = 0; i < set->count; i++) {
-		uint32_t first = mask_set_taken(c, set, index, i);
-
-		if (first != CLASS_NO_RULE && set->owners[first] != set->owners[i])
-			note(c, set->places[i], "destinations.match: this mask can never "
-			    "match: the group in line %u matches first",
-			    list[set->owners[first]].line);
-	}
+static uint32_t group_line(const void *list, uint32_t owner) {
+	return ((const struct generation_destinations *)list)[owner].line;
 }
 
 static void keep_destinations(struct compilation *c, const struct mask_set *set,
@@ -263,8 +255,7 @@ static void keep_destinations(struct compilation *c, const struct mask_set *set,
 	header->destinations_masks = masks;
 	header->destinations_names = names;
 	header->destinations_mask_count = set->count;
-	if (index != 0)
-		note_taken(c, set, index, list);
+	mask_set_note_taken(c, set, index, "destinations.match", "group", group_line, list);
 }
 
 void compile_destinations(struct compilation *c) {

@@ -43,10 +43,8 @@ int command_ACCOUNTS(struct ctl *ctl) {
 	if (result == EX_OK)
 		result = check_there(ctl, &state);
 	if (result == EX_OK &&
-	    view_accounts_write(&state.view, &ctl->writer, &choice, &torn) != 0) {
-		ctl_complain("%s", strerror(errno));
-		result = EX_OSERR;
-	}
+	    view_accounts_write(&state.view, &ctl->writer, &choice, &torn) != 0)
+		result = ctl_os_error(errno);
 	state_torn(torn, "accounts");
 	return state_close(&state, result);
 }

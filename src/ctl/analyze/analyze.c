@@ -9,14 +9,13 @@
  *          that cannot be understood are counted.
  * THREADS  One.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "ctl/analyze/analyze.h"
+#include "ctl/analyze/analyze_learned.h"
 
 #define TEXT_MAX		1024
 #define LEAST_SLACK_NS		(50 * NS_PER_MS)
@@ -24,7 +23,7 @@
 struct analyze {
 	struct ctl *ctl;
 	struct analyze_site site;
-	struct analyze_learning *learning;
+	struct analyze_learning learning;
 	struct analyze_clock clock;
 	struct analyze_lines lines;
 	int64_t now_ns;		/* never goes back */
@@ -172,7 +171,7 @@ static void on_line(void *context, const struct analyze_line *at) {
 	writer_row(&analyze->ctl->writer, &(const struct shown_delivery){ at, &line, &judgement,
 	    dated });
 	moment = moment_of(analyze, at);
-	analyze_learn(analyze->learning, &line.delivery, &judgement, &moment);
+	analyze_learn(&analyze->learning, &line.delivery, &judgement, &moment);
 }
 
 /* --- what was learned ---------------------------------------------------------------- */
@@ -246,9 +245,8 @@ static void write_summary(const struct analyze *analyze, const struct learned_li
 	const struct analyze_destination sum = sum_of(learned);
 	struct writer *writer = &analyze->ctl->writer;
 	const uint64_t *kinds = analyze->kinds;
-	struct analyze_actions actions;
+	const struct analyze_actions *actions = &analyze->learning.actions;
 
-	analyze_learned_actions(analyze->learning, &actions);
 	analyze_summary_begin(writer, &analyze->lines, &analyze->clock);
 	writer_number(writer, "deliveries", kinds[LOG_LINE_DELIVERY]);
 	writer_number(writer, "broken", kinds[LOG_LINE_BROKEN]);
@@ -265,10 +263,10 @@ static void write_summary(const struct analyze *analyze, const struct learned_li
 	writer_number(writer, "held", sum.held);
 	writer_number(writer, "saved", sum.saved);
 	writer_number(writer, "delayed", sum.delayed);
-	writer_number(writer, "rule_suspensions", actions.suspensions);
-	writer_number(writer, "rule_ceilings", actions.ceilings);
-	writer_number(writer, "recipients_held", actions.recipients_held);
-	writer_number(writer, "alerts", actions.alerts);
+	writer_number(writer, "rule_suspensions", actions->suspensions);
+	writer_number(writer, "rule_ceilings", actions->ceilings);
+	writer_number(writer, "recipients_held", actions->recipients_held);
+	writer_number(writer, "alerts", actions->alerts);
 	analyze_summary_end(writer, NULL, NULL);
 }
 
@@ -281,8 +279,8 @@ static int analyze(struct analyze *analyze) {
 
 	writer_stream(&analyze->ctl->writer, &deliveries, delivery_widths + !analyze->several);
 	result = analyze_lines(analyze->ctl, &analyze->lines, on_line, analyze);
-	analyze_learn_end(analyze->learning);
-	learned.list = analyze_destinations(analyze->learning, &learned.count);
+	analyze_learn_end(&analyze->learning);
+	learned.list = analyze_destinations(&analyze->learning, &learned.count);
 	writer_stream_end(&analyze->ctl->writer);
 	write_destinations(&analyze->ctl->writer, &learned);
 	write_summary(analyze, &learned);
@@ -310,14 +308,9 @@ int command_ANALYZE(struct ctl *ctl) {
 		result = analyze_site_open(ctl, &state.site);
 	if (result != EX_OK)
 		return result;
-	state.learning = analyze_learning_open(state.site.generation);
-	if (state.learning == NULL) {
-		ctl_complain("%s", strerror(errno));
-		result = EX_OSERR;
-	} else {
-		result = analyze(&state);
-	}
-	analyze_learning_close(&state.learning);
+	analyze_learning_begin(&state.learning, state.site.generation);
+	result = analyze(&state);
+	analyze_learning_end(&state.learning);
 	analyze_site_close(&state.site);
 	return result;
 }

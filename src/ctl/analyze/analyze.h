@@ -107,10 +107,9 @@ struct analyze_actions {
 	uint64_t suspensions, ceilings, recipients_held, alerts;
 };
 
-struct analyze_learning;
-/* NULL: no memory. */
-struct analyze_learning *analyze_learning_open(const struct generation *generation);
-void analyze_learning_close(struct analyze_learning **learning);
+struct analyze_learning;	/* analyze_learned.h */
+void analyze_learning_begin(struct analyze_learning *learning, const struct generation *generation);
+void analyze_learning_end(struct analyze_learning *learning);
 
 /* When a result was logged. */
 struct analyze_moment {
@@ -126,7 +125,6 @@ void analyze_learn_end(struct analyze_learning *learning);
 /* Those that had a window, by failures, most first; the list is the learning's. */
 const struct analyze_destination *const *analyze_destinations(struct analyze_learning *learning,
     size_t *count);
-void analyze_learned_actions(const struct analyze_learning *learning, struct analyze_actions *out);
 
 /* --- sessions (analyze_sessions.c, analyze_classes.c) ---------------------------------- */
 

@@ -381,8 +381,7 @@ int analyze_accounts(struct ctl *ctl) {
 			result = EX_DATAERR;
 		}
 	} else if (read.no_memory || !write_all(&read)) {
-		ctl_complain("%s", strerror(ENOMEM));
-		result = EX_OSERR;
+		result = ctl_os_error(ENOMEM);
 	}
 	for (size_t i = 0; i < read.use_count; i++)
 		free(read.uses[i].name);

@@ -14,32 +14,20 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-struct analyze_learning *analyze_learning_open(const struct generation *generation) {
-	struct analyze_learning *learning = calloc(1, sizeof(*learning));
-
-	if (learning == NULL)
-		return NULL;
-	learning->generation = generation;
+void analyze_learning_begin(struct analyze_learning *learning, const struct generation *generation) {
 	/* who chooses the names does not know what time it is by this clock */
-	learning->key = (struct siphash_key){ (uint64_t)clock_now_ns(),
-		(uint64_t)clock_thread_cpu_ns() };
-	return learning;
+	*learning = (struct analyze_learning){ .generation = generation,
+		.key = { (uint64_t)clock_now_ns(), (uint64_t)clock_thread_cpu_ns() } };
 }
 
-void analyze_learning_close(struct analyze_learning **learning) {
-	struct analyze_learning *old = *learning;
-
-	if (old == NULL)
-		return;
-	for (size_t i = 0; i < old->count; i++) {
-		free(old->all[i]->level.entries);
-		free(old->all[i]);
+void analyze_learning_end(struct analyze_learning *learning) {
+	for (size_t i = 0; i < learning->count; i++) {
+		free(learning->all[i]->level.entries);
+		free(learning->all[i]);
 	}
-	map_free(&old->by_name);
-	free(old->all);
-	free(old->list);
-	free(old);
-	*learning = NULL;
+	map_free(&learning->by_name);
+	free(learning->all);
+	free(learning->list);
 }
 
 static uint64_t hash_of(const struct analyze_learning *learning, const char *name) {
@@ -95,8 +83,4 @@ const struct analyze_destination *const *analyze_destinations(struct analyze_lea
 	if (*count > 0)
 		qsort(learning->list, *count, sizeof(*learning->list), by_failures);
 	return learning->list;
-}
-
-void analyze_learned_actions(const struct analyze_learning *learning, struct analyze_actions *out) {
-	*out = learning->actions;
 }

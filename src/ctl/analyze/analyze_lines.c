@@ -218,10 +218,8 @@ int analyze_lines(const struct ctl *ctl, struct analyze_lines *counts,
 
 	*counts = (struct analyze_lines){ .lines = 0 };
 	lines.buffer = malloc(BUFFER_BYTES);
-	if (lines.buffer == NULL) {
-		ctl_complain("%s", strerror(errno));
-		return EX_OSERR;
-	}
+	if (lines.buffer == NULL)
+		return ctl_os_error(errno);
 	/* rows that run over the same terminal tell enough */
 	if (ctl->sessions || !isatty(STDOUT_FILENO))
 		progress_begin("analyze", bytes_of(ctl));

@@ -304,10 +304,8 @@ int analyze_sessions(struct ctl *ctl) {
 		sessions_free(&s);
 		return result != EX_OK ? result : EX_DATAERR;
 	}
-	if (s.no_memory || !analyze_write_sessions(&s.read)) {
-		ctl_complain("%s", strerror(ENOMEM));
-		result = EX_OSERR;
-	}
+	if (s.no_memory || !analyze_write_sessions(&s.read))
+		result = ctl_os_error(ENOMEM);
 	sessions_free(&s);
 	return result;
 }

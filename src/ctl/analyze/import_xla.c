@@ -48,10 +48,8 @@ static int write_meaning(struct writer *writer, const char *classes) {
 	struct generation *generation;
 	char *text = malloc(size);
 
-	if (text == NULL) {
-		ctl_complain("%s", strerror(errno));
-		return EX_OSERR;
-	}
+	if (text == NULL)
+		return ctl_os_error(errno);
 	snprintf(text, size, "%s%s", head, classes);
 	generation = config_compile_text(text, "import-xla", &messages);
 	free(text);
@@ -71,19 +69,15 @@ static int import(struct ctl *ctl, FILE *in, const char *name) {
 	FILE *out = ctl->writer.json ? open_memstream(&text, &length) : ctl->writer.out;
 	int result;
 
-	if (out == NULL) {
-		ctl_complain("%s", strerror(errno));
-		return EX_OSERR;
-	}
+	if (out == NULL)
+		return ctl_os_error(errno);
 	result = xla_import(in, name, out, &messages) == 0 ? EX_OK : EX_DATAERR;
 	config_messages_print(&messages, stderr, "posternctl: ");
 	config_messages_free(&messages);
 	if (!ctl->writer.json)
 		return result;
-	if (fclose(out) != 0 || text == NULL) {
-		ctl_complain("%s", strerror(errno));
-		result = EX_OSERR;
-	}
+	if (fclose(out) != 0 || text == NULL)
+		result = ctl_os_error(errno);
 	if (result == EX_OK)
 		result = write_meaning(&ctl->writer, text);
 	else if (length > 0)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 
 #include "config/compile/compile.h"
@@ -48,6 +49,11 @@ static bool has_errors(const char *config_path) {
 	has = messages.errors > 0;
 	config_messages_free(&messages);
 	return has;
+}
+
+int ctl_os_error(int error) {
+	ctl_complain("%s", strerror(error));
+	return EX_OSERR;
 }
 
 int ctl_fail(const struct diag *diag) {

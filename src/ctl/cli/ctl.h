@@ -76,6 +76,9 @@ void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
  * it has errors.  The path must outlive the command. */
 void ctl_places_are_from(const char *config_path);
 
+/* Complains of what the system lacks, as no memory: EX_OSERR. */
+int ctl_os_error(int error);
+
 /* Complains with diag's text and returns the exit code that its error means. */
 int ctl_fail(const struct diag *diag);
 

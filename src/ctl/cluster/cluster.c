@@ -34,10 +34,8 @@ int command_CLUSTER(struct ctl *ctl) {
 
 	if (result == EX_OK)
 		result = check_there(ctl, &state);
-	if (result == EX_OK && view_cluster_write(&state.view, &ctl->writer) != 0) {
-		ctl_complain("%s", strerror(errno));
-		result = EX_OSERR;
-	}
+	if (result == EX_OK && view_cluster_write(&state.view, &ctl->writer) != 0)
+		result = ctl_os_error(errno);
 	return state_close(&state, result);
 }
 

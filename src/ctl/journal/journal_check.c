@@ -272,10 +272,8 @@ static bool check_next(void *context, const struct journal_found *found) {
 
 static int check_records(struct checking *checking) {
 	if (!journal_each(&checking->journal->reader->files, (struct journal_place){ 0, 0 },
-	    check_next, checking)) {
-		ctl_complain("%s", strerror(ENOMEM));
-		return EX_OSERR;
-	}
+	    check_next, checking))
+		return ctl_os_error(ENOMEM);
 	check_left(checking);
 	check_kept(checking);
 	check_ends(checking);

@@ -248,10 +248,8 @@ int command_JOURNAL_DUMP(struct ctl *ctl) {
 	for (size_t i = 0; i < journals.count; i++) {
 		dumping.journal = &journals.list[i];
 		dump_one(&dumping);
-		if (dumping.known.no_memory) {
-			ctl_complain("%s", strerror(ENOMEM));
-			dumping.code = EX_OSERR;
-		}
+		if (dumping.known.no_memory)
+			dumping.code = ctl_os_error(ENOMEM);
 		known_free(&dumping.known);
 	}
 	journals_close(&journals);

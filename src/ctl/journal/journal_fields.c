@@ -8,30 +8,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/decision_id.h"
 #include "ctl/journal/journal_record.h"
 #include "segment/reader.h"
+#include "view/decided.h"
 
 #define TEXT_ROOM	8192
 
 struct value journal_time_value(int64_t wall_ns, char space[JOURNAL_TIME_MAX]) {
-	int64_t ms = wall_ns / NS_PER_MS;
-	time_t seconds = (time_t)(ms / 1000);
-	struct tm tm;
-	size_t length;
-
 	if (wall_ns == 0)
 		return value_unknown();
 	if (wall_ns == INT64_MAX)
 		return value_text("for-ever");
-	if (wall_ns < 0 || gmtime_r(&seconds, &tm) == NULL)
-		return value_text("nonsense");
-	length = strftime(space, JOURNAL_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(space + length, JOURNAL_TIME_MAX - length, ".%03uZ", (unsigned)(ms % 1000));
-	return value_text(space);
+	return value_text(wall_ns < 0 ? "nonsense" : view_time(wall_ns, space));
 }
 
 /* A NUL would end it: it is left out. */

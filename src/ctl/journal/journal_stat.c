@@ -199,8 +199,7 @@ static int stat_one(struct ctl *ctl, const struct opened_journal *journal) {
 	for (uint32_t i = 0; i < files->count; i++)
 		sum.bytes += files->files[i].size;
 	if (sum.known.no_memory) {
-		ctl_complain("%s", strerror(ENOMEM));
-		code = EX_OSERR;
+		code = ctl_os_error(ENOMEM);
 	} else {
 		write_one(&sum, name, &ctl->writer);
 	}

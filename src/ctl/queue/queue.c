@@ -182,8 +182,7 @@ static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *f
 	else if (result == EX_OK)
 		result = reply.exit;
 	if (result == EX_OK && rows->no_memory) {
-		ctl_complain("%s", strerror(ENOMEM));
-		result = EX_OSERR;
+		result = ctl_os_error(ENOMEM);
 	} else if (result == EX_OK) {
 		if (rows->by_age && rows->count > 1)
 			qsort(rows->list, rows->count,

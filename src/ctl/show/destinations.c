@@ -38,8 +38,7 @@ static int list(struct ctl *ctl, const struct mask *pattern) {
 	if (result != EX_OK)
 		return state_close(&state, result);
 	if (view_destinations_gather(&state.view, &choice, &all) != 0) {
-		ctl_complain("%s", strerror(errno));
-		result = EX_OSERR;
+		result = ctl_os_error(errno);
 	} else {
 		state_torn(all.torn_seen, "destinations");
 		state_torn(all.torn_windows, "windows");
