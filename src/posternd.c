@@ -68,7 +68,7 @@ static const char usage_text[] =
     "  -h       this text\n";
 
 /* `code`, if all output could be written. */
-static int finish(int code) {
+static int finish_output(int code) {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
 	fprintf(stderr, "posternd: the output could not be written: %s\n", strerror(errno));
@@ -103,10 +103,10 @@ static int parse_options(int argc, char **argv, struct options *options) {
 		case 'V':
 			puts("posternd " PACKAGE_VERSION FAILPOINTS_NOTE ACCOUNTS_NOTE QUEUE_NOTE
 			    CLUSTER_NOTE);
-			return finish(EX_OK);
+			return finish_output(EX_OK);
 		case 'h':
 			fputs(usage_text, stdout);
-			return finish(EX_OK);
+			return finish_output(EX_OK);
 		default:
 			fputs(usage_text, stderr);
 			return EX_USAGE;
@@ -146,17 +146,17 @@ static void clean_descriptors(void) {
 		(void)close(fd);
 }
 
-static int test(const char *config_file) {
+static int test_configuration(const char *config_file) {
 	struct config_messages messages;
 	struct generation *generation = config_compile(config_file, &messages);
 
 	config_messages_print(&messages, generation == NULL ? stderr : stdout, "");
 	config_messages_free(&messages);
 	free(generation);
-	return generation == NULL ? EX_CONFIG : finish(EX_OK);
+	return generation == NULL ? EX_CONFIG : finish_output(EX_OK);
 }
 
-static int run(const struct options *options, const char *config_file) {
+static int run_daemon(const struct options *options, const char *config_file) {
 	struct compiler_report report;
 	struct diag diag = { .error = 0 };
 	struct generation *generation = compiler_run(config_file, &report, &diag);
@@ -199,7 +199,7 @@ int main(int argc, char **argv) {
 		    options.config_file, strerror(errno));
 		return EX_OSERR;
 	}
-	code = options.only_test ? test(config_file) : run(&options, config_file);
+	code = options.only_test ? test_configuration(config_file) : run_daemon(&options, config_file);
 	free(config_file);
 	return code;
 }

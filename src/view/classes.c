@@ -209,7 +209,7 @@ static int compare_choice(const void *a, const void *b, void *context) {
 }
 
 /* Those that are found, in their order. */
-static void choose(struct view_classes *classes, const struct page_choice *choice) {
+static void classes_choose(struct view_classes *classes, const struct page_choice *choice) {
 	struct class_order order = { classes->view, choice };
 	size_t kept = 0;
 
@@ -231,7 +231,7 @@ int view_classes_page(const struct view *view, const struct page_choice *choice,
 		return -1;
 	list = classes.list;
 	total = classes.count;
-	choose(&classes, choice);
+	classes_choose(&classes, choice);
 	found = classes.count;
 	classes.list += choice->offset < found ? choice->offset : found;
 	classes.count -= choice->offset < found ? choice->offset : found;

@@ -38,10 +38,10 @@ static bool is_class_reason(const struct decided *d) {
 }
 
 /* At the end of what stands there. */
-static void say(char out[VIEW_DECIDED_MAX], const char *format, ...)
+static void sentence_add(char out[VIEW_DECIDED_MAX], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void say(char out[VIEW_DECIDED_MAX], const char *format, ...) {
+static void sentence_add(char out[VIEW_DECIDED_MAX], const char *format, ...) {
 	size_t length = strlen(out);
 	va_list arguments;
 
@@ -51,7 +51,7 @@ static void say(char out[VIEW_DECIDED_MAX], const char *format, ...) {
 }
 
 /* Who or what it was about. */
-static void subject(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
+static void sentence_subject(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	char address[ADDRESS_TEXT_MAX];
 	const char *name = decided_text(d, DECIDED_NAME);
 
@@ -59,12 +59,12 @@ static void subject(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	if ((d->flags & DECIDED_OUTBOUND) != 0) {
 		bool class = name[0] == '\0' || (d->flags & DECIDED_IS_CLASS) != 0;
 
-		say(out, "%s%s", class ? "class " : "",
+		sentence_add(out, "%s%s", class ? "class " : "",
 		    name[0] == '\0' ? decided_text(d, DECIDED_CLASS) : name);
 		return;
 	}
 	address_format(&d->client, address);
-	say(out, name[0] == '\0' ? "%s%s" : "%s (%s)", address, name);
+	sentence_add(out, name[0] == '\0' ? "%s%s" : "%s (%s)", address, name);
 }
 
 static void say_limit(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
@@ -72,13 +72,13 @@ static void say_limit(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	bool client = d->reason == REASON_CLIENT_SESSIONS || d->reason == REASON_CLIENT_RATE;
 	bool rate = d->reason == REASON_CLASS_RATE || d->reason == REASON_CLIENT_RATE;
 
-	say(out, ": %s%s%s had %u of %u sessions%s", client ? "this client of " : "", "class ",
+	sentence_add(out, ": %s%s%s had %u of %u sessions%s", client ? "this client of " : "", "class ",
 	    class, d->count, d->limit, rate ? " opened recently" : "");
 	if (d->reason != REASON_CLASS_SHARE)
 		return;
-	say(out, ", this node's share of %u", d->before);
+	sentence_add(out, ", this node's share of %u", d->before);
 	if (decided_lease_meaning(d) != NULL)
-		say(out, ": %s", decided_lease_meaning(d));
+		sentence_add(out, ": %s", decided_lease_meaning(d));
 }
 
 /* " (observe mode)", " (not enforced: no lanes on mx1)", or "". */
@@ -86,7 +86,7 @@ static void say_not_applied(const struct decided *d, char out[VIEW_DECIDED_MAX])
 	char why[ENFORCEMENT_TEXT_MAX];
 
 	if ((d->flags & DECIDED_OBSERVED_ONLY) != 0)
-		say(out, " (%s)", decided_not_applied(d, why));
+		sentence_add(out, " (%s)", decided_not_applied(d, why));
 }
 
 const char *decided_not_applied(const struct decided *d, char out[ENFORCEMENT_TEXT_MAX]) {
@@ -119,44 +119,44 @@ static const char *say_verdict(const struct decided *d) {
 static void say_session(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	char who[VIEW_DECIDED_MAX];
 
-	subject(d, who);
-	say(out, "%s%s", who, d->stage == DECIDED_AT_CONNECT && d->kind != DECIDED_UNTRACKED &&
+	sentence_subject(d, who);
+	sentence_add(out, "%s%s", who, d->stage == DECIDED_AT_CONNECT && d->kind != DECIDED_UNTRACKED &&
 	    d->kind != DECIDED_FAULT ? " " : ": ");
 	switch ((enum decided_kind)d->kind) {
 	case DECIDED_UNTRACKED:
-		say(out, "admitted but not counted");
+		sentence_add(out, "admitted but not counted");
 		return;
 	case DECIDED_FAULT:
-		say(out, "the shared state was not available in time; %s",
+		sentence_add(out, "the shared state was not available in time; %s",
 		    d->verdict == VERDICT_ADMIT ? "admitted" : "refused");
 		return;
 	default:
-		say(out, "%s", say_verdict(d));
+		sentence_add(out, "%s", say_verdict(d));
 	}
 	if (is_class_reason(d))
 		say_limit(d, out);
 	else if (d->reason == REASON_WINDOW_FULL)
-		say(out, ": %s had %u of %u deliveries in flight", decided_text(d,
+		sentence_add(out, ": %s had %u of %u deliveries in flight", decided_text(d,
 		    DECIDED_WINDOW_OF), d->count, d->limit);
 	else if (d->reason < REASON_COUNT)
-		say(out, ": %s", decided_reason_text(d->reason));
+		sentence_add(out, ": %s", decided_reason_text(d->reason));
 }
 
 /* "alice (account staff): a recipient was refused: 100 of 100 in 1h". */
 static void say_account(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
-	say(out, "login %s (account %s): %s %s refused%s", decided_text(d, DECIDED_NAME),
+	sentence_add(out, "login %s (account %s): %s %s refused%s", decided_text(d, DECIDED_NAME),
 	    decided_text(d, DECIDED_CLASS), decided_text(d, DECIDED_RECIPIENT)[0] != '\0' ?
 	    "a recipient" : "a message", observed ? "would be" : "was", observed ?
 	    " (observe mode)" : "");
 	if (d->reason < REASON_COUNT)
-		say(out, ": %s", decided_reason_text(d->reason));
+		sentence_add(out, ": %s", decided_reason_text(d->reason));
 	if (d->reason == REASON_ACCOUNT_HELD)
 		return;
-	say(out, ", %u of %u", d->count, d->limit);
+	sentence_add(out, ", %u of %u", d->count, d->limit);
 	if (d->window != 0)
-		say(out, " in %u s", d->window / 1000);
+		sentence_add(out, " in %u s", d->window / 1000);
 }
 
 /* Of another node's decision: the node, and the decision's id there. */
@@ -166,10 +166,10 @@ static void say_node(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 
 	if (d->stage != DECIDED_BY_NODE)
 		return;
-	say(out, "%s%s%s", d->by == DECIDED_BY_OTHERS ? "" : " on ", *node == '\0' ?
+	sentence_add(out, "%s%s%s", d->by == DECIDED_BY_OTHERS ? "" : " on ", *node == '\0' ?
 	    "another node of the cluster" : "node ", node);
 	if (*origin != '\0')
-		say(out, " (there: posternctl why %s)", origin);
+		sentence_add(out, " (there: posternctl why %s)", origin);
 }
 
 static const char *suspended_by(const struct decided *d) {
@@ -189,24 +189,24 @@ static void say_suspended(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 	bool held = (d->flags & DECIDED_HELD) != 0;
 
-	say(out, "%s %s", observed ? held ? "would hold" : "would suspend" : held ? "held" :
+	sentence_add(out, "%s %s", observed ? held ? "would hold" : "would suspend" : held ? "held" :
 	    "suspended", decided_text(d, DECIDED_NAME));
 	say_not_applied(d, out);
-	say(out, ": %s", suspended_by(d));
+	sentence_add(out, ": %s", suspended_by(d));
 	say_node(d, out);
 }
 
 static void say_account_held(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	bool observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 
-	say(out, "login %s (account %s)%s: %s: %u (limit %u) in %u s",
+	sentence_add(out, "login %s (account %s)%s: %s: %u (limit %u) in %u s",
 	    decided_text(d, DECIDED_NAME), decided_text(d, DECIDED_CLASS),
 	    (d->flags & DECIDED_HELD) != 0 ? " is held" :
 	    observed ? " would be held (observe mode)" : "",
 	    decided_reason_text(d->reason), d->count, d->limit,
 	    d->window / 1000);
 	if (d->reason == REASON_ACCOUNT_UNKNOWN)
-		say(out, ", %.0f of %.0f results failed", (double)d->failure,
+		sentence_add(out, ", %.0f of %.0f results failed", (double)d->failure,
 		    (double)d->failure + (double)d->success);
 }
 
@@ -218,20 +218,20 @@ static void say_destination(const struct decided *d, char out[VIEW_DECIDED_MAX])
 		say_suspended(d, out);
 		return;
 	case DECIDED_BY_HAND:
-		say(out, "an administrator %s %s%s", manual_done(d->by),
+		sentence_add(out, "an administrator %s %s%s", manual_done(d->by),
 		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
 		if (d->action != ENFORCEMENT_APPLIED)
 			say_not_applied(d, out);
 		return;
 	case DECIDED_WINDOW:
-		say(out, d->ceiling != d->ceiling_before ? "the ceiling of %s changed" :
+		sentence_add(out, d->ceiling != d->ceiling_before ? "the ceiling of %s changed" :
 		    "the window of %s changed", name);
 		break;
 	default:
-		say(out, "%s: %s", name, decided_meaning(d->kind));
+		sentence_add(out, "%s: %s", name, decided_meaning(d->kind));
 	}
 	if (*decided_text(d, DECIDED_NODE) != '\0')
-		say(out, " (from node %s)", decided_text(d, DECIDED_NODE));
+		sentence_add(out, " (from node %s)", decided_text(d, DECIDED_NODE));
 }
 
 void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {

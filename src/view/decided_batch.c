@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/order.h"
 
-static void keep(void *context, const struct decided *decided) {
+static void batch_keep(void *context, const struct decided *decided) {
 	struct decided_batch *batch = context;
 	size_t at = batch->begun + batch->taken;
 
@@ -33,7 +33,7 @@ static void begin_ring(struct decided_batch *batch) {
 void decided_batch_read(struct decided_batch *batch, const struct segment *reader) {
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
 		begin_ring(batch);
-		reader_decisions(reader, (enum decided_ring)ring, keep, batch);
+		reader_decisions(reader, (enum decided_ring)ring, batch_keep, batch);
 	}
 }
 
@@ -42,7 +42,7 @@ void decided_batch_follow(struct decided_batch *batch, const struct segment *rea
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++) {
 		begin_ring(batch);
 		reader_decisions_follow(reader, (enum decided_ring)ring, &cursors[ring], now_ns,
-		    keep, batch, lost);
+		    batch_keep, batch, lost);
 	}
 }
 

@@ -76,7 +76,7 @@ const char *decided_line_subject(const struct decided *decided, char out[DECIDED
 	return out;
 }
 
-static size_t add(char *out, size_t length, const char *before, const char *text) {
+static size_t add_text(char *out, size_t length, const char *before, const char *text) {
 	return *text == '\0' ? length :
 	    text_append(out, DECIDED_LINE_MAX, length, "%s%s", length > 0 ? before : "", text);
 }
@@ -97,14 +97,14 @@ static size_t add_sentence(char *out, size_t length, const struct decided *decid
 	char sentence[DECIDED_LINE_MAX];
 
 	log_sentence(sentence, sizeof(sentence), decided_text(decided, which));
-	return add(out, length, ": ", sentence);
+	return add_text(out, length, ": ", sentence);
 }
 
 static size_t add_time(char *out, size_t length, const struct decided *decided) {
 	uint64_t for_s = held_s(decided);
 
 	if (decided->until_ns == INT64_MAX)
-		return add(out, length, " ", "until it is resumed");
+		return add_text(out, length, " ", "until it is resumed");
 	return for_s == 0 ? length : text_append(out, DECIDED_LINE_MAX, length,
 	    "%sfor %" PRIu64 " s", length > 0 ? " " : "", for_s);
 }
@@ -131,7 +131,7 @@ static size_t add_changes(char *out, size_t length, const struct decided *decide
 /* Of a session or a recipient. */
 static size_t describe_session(char *out, const struct decided *decided) {
 	const char *reason = decided_reason_word(decided->reason);
-	size_t length = add(out, 0, "", reason == NULL ? "" : reason);
+	size_t length = add_text(out, 0, "", reason == NULL ? "" : reason);
 
 	if (decided->count != 0 || decided->limit != 0)
 		length = text_append(out, DECIDED_LINE_MAX, length, "%s%u of %u",

@@ -119,7 +119,7 @@ static int compare_groups(const void *a, const void *b) {
 	    ORDER(other->last.id, one->last.id));
 }
 
-static bool begin(struct groups *groups, const struct decision_choice *choice, size_t most) {
+static bool groups_begin(struct groups *groups, const struct decision_choice *choice, size_t most) {
 	memset(groups, 0, sizeof(*groups));
 	groups->choice = choice;
 	groups->list = calloc(most, sizeof(*groups->list));
@@ -127,7 +127,7 @@ static bool begin(struct groups *groups, const struct decision_choice *choice, s
 	return groups->list != NULL;
 }
 
-static void end(struct groups *groups, struct writer *writer, const char *name) {
+static void groups_end(struct groups *groups, struct writer *writer, const char *name) {
 	qsort(groups->list, groups->count, sizeof(*groups->list), compare_groups);
 	writer_table(writer, &(const struct table){ .name = name, .row = group_row,
 	    .context = groups, .items = groups->list, .each = sizeof(*groups->list),
@@ -170,7 +170,7 @@ static struct group *new_group(struct groups *groups, uint64_t hash) {
 }
 
 /* Decisions come with the oldest first. */
-static void add(void *context, const struct decided *d) {
+static void groups_add(void *context, const struct decided *d) {
 	struct groups *groups = context;
 	uint64_t hash = decision_group_key(d);
 	uint32_t at = map_index(&groups->by_hash, hash);
@@ -192,13 +192,13 @@ int decision_groups_write(const struct view *view, const struct decision_choice 
     struct writer *writer, const char *name) {
 	struct groups *groups = malloc(sizeof(*groups));
 
-	if (groups == NULL || !begin(groups, choice, DECISION_GROUPS)) {
+	if (groups == NULL || !groups_begin(groups, choice, DECISION_GROUPS)) {
 		free(groups);
 		return -1;
 	}
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
-		reader_decisions(view->reader, (enum decided_ring)ring, add, groups);
-	end(groups, writer, name);
+		reader_decisions(view->reader, (enum decided_ring)ring, groups_add, groups);
+	groups_end(groups, writer, name);
 	free(groups);
 	return 0;
 }
@@ -231,7 +231,7 @@ int decision_changes_write(const struct view *view, struct history *history,
     const struct decision_choice *choice, struct writer *writer, const char *name) {
 	struct groups *groups = malloc(sizeof(*groups));
 
-	if (groups == NULL || !begin(groups, choice, choice->limit + 1)) {
+	if (groups == NULL || !groups_begin(groups, choice, choice->limit + 1)) {
 		free(groups);
 		return -1;
 	}
@@ -239,7 +239,7 @@ int decision_changes_write(const struct view *view, struct history *history,
 		history_changes(history, add_change, groups);
 	else
 		reader_decisions(view->reader, DECIDED_OF_DESTINATIONS, add_from_ring, groups);
-	end(groups, writer, name);
+	groups_end(groups, writer, name);
 	free(groups);
 	return 0;
 }

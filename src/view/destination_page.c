@@ -89,7 +89,7 @@ static uint32_t keep_reason(struct destination_index *index, const char *reason)
 	return (uint32_t)++index->reason_count;
 }
 
-static void take(void *context, const struct destination_window *one) {
+static void index_add(void *context, const struct destination_window *one) {
 	struct destination_index *index = context;
 	struct entry *entry;
 
@@ -106,7 +106,7 @@ static void take(void *context, const struct destination_window *one) {
 	entry->reason = keep_reason(index, one->reason);
 }
 
-static int build(struct destination_index *index, const struct view *view) {
+static int index_build(struct destination_index *index, const struct view *view) {
 	int64_t now_ns = clock_now_ns();
 
 	if (index->built_ns != 0 && index->reader_created == (uint64_t)view->status.created_ns &&
@@ -115,7 +115,7 @@ static int build(struct destination_index *index, const struct view *view) {
 	index->count = index->reason_count = 0;
 	index->view = view;
 	index->no_memory = false;
-	(void)states_each(view->reader, take, index);
+	(void)states_each(view->reader, index_add, index);
 	index->built_ns = clock_now_ns();
 	index->took_ns = index->built_ns - now_ns;
 	index->reader_created = (uint64_t)view->status.created_ns;
@@ -154,7 +154,7 @@ static int64_t end_of(const struct entry *one) {
 	return one->rank >= 2 ? one->until_ns : 0;
 }
 
-static int compare(const void *a, const void *b, void *context) {
+static int entry_compare(const void *a, const void *b, void *context) {
 	const struct order *order = context;
 	const struct entry *one = &order->entries[*(const uint32_t *)a];
 	const struct entry *other = &order->entries[*(const uint32_t *)b];
@@ -189,9 +189,9 @@ static void sift(uint32_t *heap, size_t count, size_t at, struct order *order) {
 
 		if (child >= count)
 			return;
-		if (child + 1 < count && compare(&heap[child + 1], &heap[child], order) > 0)
+		if (child + 1 < count && entry_compare(&heap[child + 1], &heap[child], order) > 0)
 			child++;
-		if (compare(&heap[child], &moved, order) <= 0)
+		if (entry_compare(&heap[child], &moved, order) <= 0)
 			return;
 		heap[at] = heap[child];
 		heap[child] = moved;
@@ -205,14 +205,14 @@ static void keep_first(uint32_t *heap, size_t *kept, size_t most, uint32_t entry
 		heap[(*kept)++] = entry;
 		for (size_t i = *kept == most ? most / 2 : 0; i-- > 0;)
 			sift(heap, most, i, order);
-	} else if (compare(&entry, &heap[0], order) < 0) {
+	} else if (entry_compare(&entry, &heap[0], order) < 0) {
 		heap[0] = entry;
 		sift(heap, most, 0, order);
 	}
 }
 
 /* The first ones of those that are wanted, sorted, in index->found; -1: no memory. */
-static int find(struct destination_index *index, const struct page_choice *choice,
+static int index_find(struct destination_index *index, const struct page_choice *choice,
     size_t *kept, uint64_t *found) {
 	struct order order = { index->entries, choice };
 	size_t most = (size_t)choice->offset + choice->limit;
@@ -236,7 +236,7 @@ static int find(struct destination_index *index, const struct page_choice *choic
 		if (most > 0)
 			keep_first(index->found, kept, most, (uint32_t)i, &order);
 	}
-	qsort_r(index->found, *kept, sizeof(*index->found), compare, &order);
+	qsort_r(index->found, *kept, sizeof(*index->found), entry_compare, &order);
 	return 0;
 }
 
@@ -257,7 +257,8 @@ int destination_page_write(struct destination_index *index, const struct view *v
 	uint64_t total = 0, found;
 	size_t kept;
 
-	if (rows == NULL || build(index, view) != 0 || find(index, choice, &kept, &found) != 0) {
+	if (rows == NULL || index_build(index, view) != 0 ||
+	    index_find(index, choice, &kept, &found) != 0) {
 		free(rows);
 		return -1;
 	}

@@ -25,7 +25,7 @@
 #define CLASS_PREFIX	"class:"
 
 /* Every copy begins with its name. */
-static void copy(struct view_copies *copies, const void *one) {
+static void copies_add(struct view_copies *copies, const void *one) {
 	const struct view_choice *choice = copies->choice;
 
 	if (copies->no_memory ||
@@ -39,20 +39,20 @@ static void copy(struct view_copies *copies, const void *one) {
 
 static void copy_seen(void *context, const struct destination_seen *seen) {
 	_Static_assert(offsetof(struct destination_seen, name) == 0, "first");
-	copy(context, seen);
+	copies_add(context, seen);
 }
 
 static void copy_window(void *context, const struct destination_window *window) {
 	_Static_assert(offsetof(struct destination_window, name) == 0, "first");
-	copy(context, window);
+	copies_add(context, window);
 }
 
 static void copy_recipient(void *context, const struct recipient_held *held) {
 	_Static_assert(offsetof(struct recipient_held, address) == 0, "first");
-	copy(context, held);
+	copies_add(context, held);
 }
 
-static const void *at(const struct view_copies *copies, size_t i) {
+static const void *copies_at(const struct view_copies *copies, size_t i) {
 	return copies->list + i * copies->each;
 }
 
@@ -60,7 +60,7 @@ static int compare_names(const void *a, const void *b) {
 	return strcmp(a, b);
 }
 
-static const void *find(const struct view_copies *copies, const char *name) {
+static const void *copies_find(const struct view_copies *copies, const char *name) {
 	return copies->count == 0 ? NULL :
 	    bsearch(name, copies->list, copies->count, copies->each, compare_names);
 }
@@ -88,13 +88,13 @@ static int compare_weights(const void *a, const void *b) {
 	return strcmp(one->name, other->name);
 }
 
-static void sort(struct view_copies *copies,
+static void copies_sort(struct view_copies *copies,
     int (*compare)(const void *a, const void *b)) {
 	if (copies->count > 1)
 		qsort(copies->list, copies->count, copies->each, compare);
 }
 
-static void cut(struct view_copies *copies, size_t most) {
+static void copies_cut(struct view_copies *copies, size_t most) {
 	if (copies->count > most)
 		copies->count = most;
 }
@@ -107,7 +107,7 @@ static void note_stopped(struct view_destinations *all) {
 	if (all->stopped)
 		all->lacking = recipients;
 	for (size_t i = 0; i < all->windows.count; i++) {
-		const struct destination_window *one = at(&all->windows, i);
+		const struct destination_window *one = copies_at(&all->windows, i);
 
 		if (!is_stopped(one))
 			continue;
@@ -133,14 +133,14 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 		errno = ENOMEM;
 		return -1;
 	}
-	sort(&all->seen, compare_names);
-	sort(&all->windows, choice->most == 0 ? compare_names : compare_weights);
-	sort(&all->recipients, compare_names);
+	copies_sort(&all->seen, compare_names);
+	copies_sort(&all->windows, choice->most == 0 ? compare_names : compare_weights);
+	copies_sort(&all->recipients, compare_names);
 	all->known = all->windows.count + all->recipients.count;
 	note_stopped(all);
 	if (choice->most != 0) {
-		cut(&all->windows, choice->most);
-		cut(&all->recipients, choice->most);
+		copies_cut(&all->windows, choice->most);
+		copies_cut(&all->recipients, choice->most);
 	}
 	return 0;
 }
@@ -199,7 +199,7 @@ struct counted {
 
 static void count_window(const struct view_destinations *all, const char *name,
     struct counted *out) {
-	const struct destination_window *window = find(&all->windows, name);
+	const struct destination_window *window = copies_find(&all->windows, name);
 
 	if (window == NULL)
 		return;
@@ -318,12 +318,12 @@ static struct view_destination look_at(const struct view_destinations *all,
 void view_destinations_each(const struct view_destinations *all,
     void (*each)(void *context, const struct view_destination *), void *context) {
 	for (size_t i = 0; i < all->windows.count; i++) {
-		struct view_destination one = look_at(all, at(&all->windows, i));
+		struct view_destination one = look_at(all, copies_at(&all->windows, i));
 
 		each(context, &one);
 	}
 	for (size_t i = 0; i < all->recipients.count; i++) {
-		const struct recipient_held *held = at(&all->recipients, i);
+		const struct recipient_held *held = copies_at(&all->recipients, i);
 		const struct view_destination one = { .name = held->address,
 			.reason = held->reason, .begun = true, .state = WINDOW_HELD,
 			.until_ns = held->until_ns, .share = UINT32_MAX,

@@ -27,7 +27,7 @@ static bool is_listed(const char *list, const char *name) {
 }
 
 /* False: the table has none of them. */
-static bool choose(struct writer *writer) {
+static bool choose_columns(struct writer *writer) {
 	bool any = false;
 
 	for (size_t i = 0; i < writer->column_count; i++)
@@ -73,7 +73,7 @@ static void shrink(struct writer *writer, size_t room) {
 }
 
 void writer_fit(struct writer *writer, size_t indent) {
-	if ((writer->chosen == NULL || !choose(writer)) && writer->fit > indent)
+	if ((writer->chosen == NULL || !choose_columns(writer)) && writer->fit > indent)
 		shrink(writer, writer->fit - indent);
 	while (writer->hidden[writer->first])
 		writer->first++;

@@ -31,7 +31,7 @@ struct list {
 	bool overrun;
 };
 
-static void add(struct list *list, const char *word) {
+static void list_add(struct list *list, const char *word) {
 	if (list->length + strlen(word) + 2 > PREFIXES_BYTES)
 		list->overrun = true;
 	else
@@ -43,11 +43,11 @@ static void add_mask(const struct mask *mask, struct list *v4, struct list *v6) 
 	char text[ADDRESS_TEXT_MAX];
 
 	if (mask->kind == MASK_ALL) {
-		add(v4, "0.0.0.0/0");
-		add(v6, "::/0");
+		list_add(v4, "0.0.0.0/0");
+		list_add(v6, "::/0");
 	} else if (mask->kind == MASK_ADDRESS) {
 		(void)prefix_format(&mask->prefix, text);
-		add(strchr(text, ':') == NULL ? v4 : v6, text);
+		list_add(strchr(text, ':') == NULL ? v4 : v6, text);
 	}
 }
 

@@ -34,7 +34,7 @@ static enum enforcement_kind kind_of(const struct generation *g,
 	return seen && !asked ? ENFORCEMENT_NOT_ASKED : ENFORCEMENT_APPLIED;
 }
 
-static struct enforcement find(const struct generation *g, unsigned bits, bool asked) {
+static struct enforcement find_enforcement(const struct generation *g, unsigned bits, bool asked) {
 	struct enforcement out = { ENFORCEMENT_APPLIED, "" };
 
 	for (uint32_t i = 0; i < g->mta_count; i++) {
@@ -59,7 +59,7 @@ struct enforcement enforcement_of(const struct generation *g, unsigned mta_bits,
 		return (struct enforcement){ ENFORCEMENT_APPLIED, "" };
 	if (g->outbound_observe != 0)
 		return (struct enforcement){ ENFORCEMENT_OBSERVED, "" };
-	return find(g, mta_bits, asked);
+	return find_enforcement(g, mta_bits, asked);
 }
 
 static const struct generation_class *class_named(const struct generation *g,
@@ -84,7 +84,7 @@ struct enforcement enforcement_of_class(const struct generation *g, const char *
 		return (struct enforcement){ ENFORCEMENT_APPLIED, "" };
 	if (class != NULL ? class->outbound_observe != 0 : g->outbound_observe != 0)
 		return (struct enforcement){ ENFORCEMENT_OBSERVED, "" };
-	return find(g, 0, asked);
+	return find_enforcement(g, 0, asked);
 }
 
 const char *enforcement_effect(enum window_state state, bool applied) {

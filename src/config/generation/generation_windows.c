@@ -46,7 +46,7 @@ const char *generation_destination_name(const struct generation *g, uint32_t num
 }
 
 /* What the group at `offset` gives. */
-static void apply(const struct generation *g, uint32_t offset, struct window_settings *out,
+static void apply_window(const struct generation *g, uint32_t offset, struct window_settings *out,
     bool *debug) {
 	const struct generation_window *window;
 
@@ -66,7 +66,7 @@ bool generation_window_is_sound(const struct generation *g, uint32_t offset) {
 	struct window_settings settings = window_defaults;
 	bool debug;
 
-	apply(g, offset, &settings, &debug);
+	apply_window(g, offset, &settings, &debug);
 	return window_settings_are_sound(&settings);
 }
 
@@ -77,18 +77,18 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 
 	*out = g->window.settings;
 	if (mta < g->mta_count && g->mtas[mta].transport != 0)
-		apply(g, g->mtas[g->mtas[mta].parent].window, out, &debug);
+		apply_window(g, g->mtas[g->mtas[mta].parent].window, out, &debug);
 	if (mta < g->mta_count)
-		apply(g, g->mtas[mta].window, out, &debug);
+		apply_window(g, g->mtas[mta].window, out, &debug);
 	if (provider < g->provider_count) {
 		const struct generation_provider *site = generation_provider(g, provider);
 
-		apply(g, site->window, out, &debug);
+		apply_window(g, site->window, out, &debug);
 		if (site->ceiling != 0 && (out->limit == 0 || out->limit > site->ceiling))
 			out->limit = site->ceiling;
 	}
 	if (own != NULL)
-		apply(g, own->window, out, &debug);
+		apply_window(g, own->window, out, &debug);
 	return debug;
 }
 

@@ -50,7 +50,7 @@ struct site_routes *site_routes_open(const char *path, const char *mta) {
 	return routes;
 }
 
-static void forget(struct site_routes *routes) {
+static void routes_forget(struct site_routes *routes) {
 	for (uint32_t i = 0; i < SITE_PARTS_MAX; i++) {
 		free(routes->parts[i].routes);
 		free(routes->parts[i].excluded);
@@ -66,7 +66,7 @@ static void forget(struct site_routes *routes) {
 
 void site_routes_close(struct site_routes **routes) {
 	if (*routes != NULL)
-		forget(*routes);
+		routes_forget(*routes);
 	free(*routes);
 	*routes = NULL;
 }
@@ -109,7 +109,7 @@ static bool read_text(struct site_routes *routes, size_t length) {
 /* --- the file ---------------------------------------------------------------- */
 
 /* False: not whole. */
-static bool load(struct site_routes *routes, int fd, size_t length) {
+static bool routes_load(struct site_routes *routes, int fd, size_t length) {
 	size_t have = 0;
 
 	routes->text = malloc(length + 1);
@@ -132,7 +132,7 @@ static void read_file_of(struct site_routes *routes) {
 	struct stat *status = &routes->read;
 	int fd = open(routes->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	forget(routes);
+	routes_forget(routes);
 	memset(status, 0, sizeof(*status));
 	if (fd < 0)
 		return;
@@ -140,7 +140,7 @@ static void read_file_of(struct site_routes *routes) {
 	    (status->st_uid == 0 || status->st_uid == geteuid()) &&
 	    (status->st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
 	    status->st_size > 0 && (uint64_t)status->st_size <= SITE_FILE_BYTES_MAX &&
-	    load(routes, fd, (size_t)status->st_size))
+	    routes_load(routes, fd, (size_t)status->st_size))
 		routes->usable = read_text(routes, (size_t)status->st_size);
 	close(fd);
 }
@@ -182,7 +182,7 @@ static bool has_lane(const struct site_part *part, uint16_t width) {
 	return false;
 }
 
-static void look(struct site_routes *routes, int64_t now_ns) {
+static void routes_look(struct site_routes *routes, int64_t now_ns) {
 	/* a look costs as much as the rest of an answer */
 	if (routes->looked_ns == 0 || now_ns - routes->looked_ns >= SITE_ROUTES_LOOK_NS) {
 		routes->looked_ns = now_ns;
@@ -202,7 +202,7 @@ static uint32_t part_of(const struct site_routes *routes, const char *domain, si
 
 const char *site_routes_transport(struct site_routes *routes, const char *domain,
     size_t length, int64_t now_ns) {
-	look(routes, now_ns);
+	routes_look(routes, now_ns);
 	return !routes->usable ? "" : text_of(routes,
 	    routes->file.parts[part_of(routes, domain, length)].transport);
 }
@@ -217,7 +217,7 @@ static bool is_left_to_us(const struct site_routes *routes, uint32_t part,
 }
 
 bool site_routes_has_probes(struct site_routes *routes, int64_t now_ns) {
-	look(routes, now_ns);
+	routes_look(routes, now_ns);
 	return routes->usable && routes->file.probes != 0;
 }
 
@@ -239,7 +239,7 @@ const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
 	const struct site_part *part;
 	uint32_t number, rule;
 
-	look(routes, now_ns);
+	routes_look(routes, now_ns);
 	if (!routes->usable)
 		return NULL;
 	number = part_of(routes, domain, length);

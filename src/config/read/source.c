@@ -87,7 +87,7 @@ static bool make_room(struct scan *scan, const struct input *input, size_t lengt
 	return true;
 }
 
-static void put(struct scan *scan, const struct input *input, char c) {
+static void put_character(struct scan *scan, const struct input *input, char c) {
 	struct source *source = scan->source;
 
 	if (!make_room(scan, input, 1))
@@ -99,10 +99,10 @@ static void put(struct scan *scan, const struct input *input, char c) {
 }
 
 /* Copies the next character. */
-static char take(struct scan *scan, struct input *input) {
+static char take_character(struct scan *scan, struct input *input) {
 	char c = input->text[input->at++];
 
-	put(scan, input, c);
+	put_character(scan, input, c);
 	if (c == '\n')
 		input->line++;
 	return c;
@@ -179,7 +179,7 @@ static void include(struct scan *scan, struct input *input, const char *name, si
 	if (text != NULL && add_file(source, path) && add_part(scan, inner.file, 1)) {
 		expand(scan, &inner);
 		if (source->length > 0 && source->text[source->length - 1] != '\n')
-			put(scan, input, '\n');
+			put_character(scan, input, '\n');
 		if (!add_part(scan, input->file, input->line))
 			give_up(scan, input, input->line, "out of memory", NULL);
 	} else if (path == NULL || text != NULL) {
@@ -222,21 +222,21 @@ static size_t run_without(const struct input *input, const char *these) {
 static void scan_string(struct scan *scan, struct input *input) {
 	unsigned line = input->line;
 
-	take(scan, input);
+	take_character(scan, input);
 	while (input->at < input->length) {
 		char c;
 
 		take_run(scan, input, run_without(input, "\"\\\n"));
 		if (input->at == input->length)
 			break;
-		c = take(scan, input);
+		c = take_character(scan, input);
 		if (c == '"') {
 			scan->after_string = scan->source->length;
 			scan->after_string_line = scan->source->line;
 			return;
 		}
 		if (c == '\\' && input->at < input->length)
-			take(scan, input);
+			take_character(scan, input);
 	}
 	give_up(scan, input, line, "missing closing \" for the text that starts here", NULL);
 }
@@ -253,12 +253,12 @@ static bool scan_comment(struct scan *scan, struct input *input) {
 	}
 	if (first != '/' || second != '*')
 		return false;
-	take(scan, input);
-	take(scan, input);
+	take_character(scan, input);
+	take_character(scan, input);
 	while (input->at < input->length) {
-		if (take(scan, input) == '*' && input->at < input->length &&
+		if (take_character(scan, input) == '*' && input->at < input->length &&
 		    input->text[input->at] == '/') {
-			take(scan, input);
+			take_character(scan, input);
 			return true;
 		}
 	}
@@ -322,7 +322,7 @@ static void scan_number(struct scan *scan, struct input *input) {
 		zeros = leading_zeros(token, length, sign);
 		length -= zeros;
 		if (sign) {
-			take(scan, input);
+			take_character(scan, input);
 			length--;
 		}
 		input->at += zeros;
@@ -335,7 +335,7 @@ static void scan_number(struct scan *scan, struct input *input) {
 	    length > 40 ? 40 : (int)length, token,
 	    length > 40 ? "..." : "");
 	for (const char *p = SETTING_UNREADABLE_TEXT; *p != '\0'; p++)
-		put(scan, input, *p);
+		put_character(scan, input, *p);
 	input->at += length;
 }
 
@@ -356,10 +356,10 @@ static void put_after_string(struct scan *scan, struct input *input) {
 	size_t from = scan->after_string, length = scan->source->length;
 
 	if (length == from || scan->after_string_line == scan->source->line) {
-		take(scan, input);
+		take_character(scan, input);
 		return;
 	}
-	put(scan, input, ' ');
+	put_character(scan, input, ' ');
 	text = scan->source->text;
 	if (scan->source->length == length + 1) {
 		memmove(text + from + 1, text + from, length - from);
@@ -391,7 +391,7 @@ static void expand(struct scan *scan, struct input *input) {
 		size_t string = scan->after_string;
 
 		if (isspace((unsigned char)c)) {
-			take(scan, input);
+			take_character(scan, input);
 			line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t'));
 			continue;
 		}
@@ -418,7 +418,7 @@ static void expand(struct scan *scan, struct input *input) {
 		} else if (isalpha((unsigned char)c) || c == '*') {
 			scan_name(scan, input);
 		} else {
-			take(scan, input);
+			take_character(scan, input);
 		}
 	}
 }
@@ -435,7 +435,7 @@ static void read_main(struct source *source, struct input *input, const char *na
 		report_add(report, MESSAGE_ERROR, name, 0, 0, "out of memory");
 		return;
 	}
-	put(&scan, input, '\n');	/* there is a text, however empty the file */
+	put_character(&scan, input, '\n');	/* there is a text, however empty the file */
 	source->length = 0;
 	source->line = 1;
 	if (source->text != NULL)

@@ -49,7 +49,7 @@ int command_ACCOUNTS(struct ctl *ctl) {
 	return state_close(&state, result);
 }
 
-static int show(struct ctl *ctl, bool explain) {
+static int show_account(struct ctl *ctl, bool explain) {
 	struct state state;
 	int result = state_open(ctl, &state);
 
@@ -65,11 +65,11 @@ static int show(struct ctl *ctl, bool explain) {
 }
 
 int command_ACCOUNT(struct ctl *ctl) {
-	return show(ctl, false);
+	return show_account(ctl, false);
 }
 
 int command_EXPLAIN_ACCOUNT(struct ctl *ctl) {
-	return show(ctl, true);
+	return show_account(ctl, true);
 }
 
 static int order(struct ctl *ctl, const char *words) {

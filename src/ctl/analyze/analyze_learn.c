@@ -235,7 +235,7 @@ static bool rule_fires(struct learned *own, const struct judge_rule *rule, int64
 	return true;
 }
 
-static void act(struct analyze_learning *learning, struct learned *own,
+static void apply_rule(struct analyze_learning *learning, struct learned *own,
     const struct judgement *judgement, int64_t now_ns) {
 	struct window *window = &own->shown.window;
 	struct judge_rule rule;
@@ -312,7 +312,7 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 		.in_flight = running(own, now_ns) }, now_ns, &change);
 	note_change(own, &change, now_ns);
 	add_attempt(&attempt, held, now_ns);
-	act(learning, own, judgement, now_ns);
+	apply_rule(learning, own, judgement, now_ns);
 }
 
 void analyze_learn_end(struct analyze_learning *learning) {

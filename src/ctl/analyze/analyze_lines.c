@@ -71,7 +71,7 @@ static void find_place(struct lines *lines, const char *text, size_t length,
 		line->of++;
 }
 
-static void give(struct lines *lines, const char *text, size_t length) {
+static void give_line(struct lines *lines, const char *text, size_t length) {
 	lines->counts->lines++;
 	lines->line.number++;
 	if (lines->passing || length > LINE_BYTES_MAX) {
@@ -92,7 +92,7 @@ static void take_lines(struct lines *lines) {
 
 	while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
 		find_place(lines, at, (size_t)(newline - at), newline + 1, end);
-		give(lines, at, (size_t)(newline - at));
+		give_line(lines, at, (size_t)(newline - at));
 		at = newline + 1;
 		if (at == end)
 			break;
@@ -126,7 +126,7 @@ static int read_stream(struct lines *lines, FILE *in, const char *path) {
 	lines->line.place = 0;
 	lines->line.of = 1;
 	if (lines->length > 0 || lines->passing)
-		give(lines, lines->buffer, lines->length);
+		give_line(lines, lines->buffer, lines->length);
 	return EX_OK;
 }
 

@@ -162,7 +162,7 @@ static bool take_over(struct sessions *s, const struct log_line *line, uint64_t 
 	return map_set_index(&s->open, key, number);
 }
 
-static void refuse(struct sessions *s, const struct log_line *line) {
+static void count_refused(struct sessions *s, const struct log_line *line) {
 	uint32_t client = find_client(s, &line->session);
 
 	s->read.seen.refused++;
@@ -186,7 +186,7 @@ static void on_session(struct sessions *s, const struct log_line *line) {
 		hand_over(s, line);
 		break;
 	case LOG_SESSION_REFUSED:
-		refuse(s, line);
+		count_refused(s, line);
 		break;
 	case LOG_SESSION_LOST:
 		break;

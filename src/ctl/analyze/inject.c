@@ -67,7 +67,7 @@ static bool has_room(const struct feeder *f) {
 	return f->length + INPUT_BYTES * (1 + strlen(f->prefix)) < ROOM * 16;
 }
 
-static void add(struct feeder *f, const char *bytes, size_t length) {
+static void feeder_add(struct feeder *f, const char *bytes, size_t length) {
 	memcpy(f->lines + f->length, bytes, length);
 	f->length += length;
 }
@@ -89,12 +89,12 @@ static void pass_over_own_words(struct feeder *f) {
 		begins_with_word(line, length, "source")))
 		return;
 	f->length = f->whole;
-	add(f, "#", 1);
+	feeder_add(f, "#", 1);
 }
 
 static void end_line(struct feeder *f) {
 	pass_over_own_words(f);
-	add(f, "\n", 1);
+	feeder_add(f, "\n", 1);
 	f->whole = f->length;
 	f->known++;
 	f->begun = false;
@@ -108,13 +108,13 @@ static void take_input(struct feeder *f, const char *bytes, size_t length) {
 		size_t kept = piece;
 
 		if (!f->begun) {
-			add(f, f->prefix, strlen(f->prefix));
+			feeder_add(f, f->prefix, strlen(f->prefix));
 			f->line_length = 0;
 		}
 		f->begun = true;
 		if (f->line_length + kept > LINE_KEPT)
 			kept = LINE_KEPT - f->line_length;
-		add(f, bytes, kept);
+		feeder_add(f, bytes, kept);
 		f->line_length += kept;
 		if (newline == NULL)
 			return;
@@ -147,7 +147,7 @@ static int read_input(struct feeder *f) {
 
 /* --- the daemon ------------------------------------------------------------------- */
 
-static void say(struct feeder *f, const char *format, uint64_t number) {
+static void feeder_say(struct feeder *f, const char *format, uint64_t number) {
 	f->say_length = text_append(f->say, sizeof(f->say), 0, "%s", f->source);
 	if (format == NULL)
 		f->say_length = text_append(f->say, sizeof(f->say), 0, "sync\n");
@@ -157,7 +157,7 @@ static void say(struct feeder *f, const char *format, uint64_t number) {
 	f->said = 0;
 }
 
-static void hang_up(struct feeder *f) {
+static void feeder_hang_up(struct feeder *f) {
 	if (f->fd >= 0)
 		close(f->fd);
 	f->fd = -1;
@@ -171,7 +171,7 @@ static void hang_up(struct feeder *f) {
 }
 
 /* 0 when connected, or when it is to be tried again. */
-static int call(struct feeder *f, bool first) {
+static int feeder_call(struct feeder *f, bool first) {
 	struct diag diag;
 
 	if (first)
@@ -192,12 +192,12 @@ static int call(struct feeder *f, bool first) {
 	f->heard = false;
 	(void)fcntl(f->fd, F_SETFL, O_NONBLOCK);
 	f->sent = 0;
-	say(f, f->source, f->taken);
+	feeder_say(f, f->source, f->taken);
 	return 0;
 }
 
 /* The daemon has dealt with lines up to this one. */
-static void forget(struct feeder *f, uint64_t taken) {
+static void feeder_forget(struct feeder *f, uint64_t taken) {
 	size_t at = 0;
 
 	for (; f->taken < taken && at < f->whole; f->taken++)
@@ -215,7 +215,7 @@ static void take_answer(struct feeder *f, char *answer) {
 	uint64_t line;
 
 	if (strncmp(answer, "ok ", 3) == 0) {
-		forget(f, strtoull(answer + 3, &end, 10));
+		feeder_forget(f, strtoull(answer + 3, &end, 10));
 		f->errors = f->errors_before + strtoull(end, NULL, 10);
 		f->asked = false;
 	} else if (strncmp(answer, "error ", 6) == 0) {
@@ -234,7 +234,7 @@ static void read_answers(struct feeder *f) {
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		hang_up(f);
+		feeder_hang_up(f);
 		return;
 	}
 	f->heard = true;
@@ -248,7 +248,7 @@ static void read_answers(struct feeder *f) {
 	f->answer_length = strlen(at);
 	memmove(f->answer, at, f->answer_length);
 	if (f->answer_length == sizeof(f->answer) - 1)
-		hang_up(f);	/* it is no daemon of ours */
+		feeder_hang_up(f);	/* it is no daemon of ours */
 }
 
 static bool send_some(struct feeder *f, const char *bytes, size_t length, size_t *sent) {
@@ -257,7 +257,7 @@ static bool send_some(struct feeder *f, const char *bytes, size_t length, size_t
 	if (n >= 0)
 		*sent += (size_t)n;
 	else if (errno != EAGAIN && errno != EINTR)
-		hang_up(f);
+		feeder_hang_up(f);
 	return f->fd >= 0 && *sent == length;
 }
 
@@ -273,7 +273,7 @@ static void send_lines(struct feeder *f) {
 	if (f->sent < f->whole && !send_some(f, f->lines, f->whole, &f->sent))
 		return;
 	if (!f->asked && f->whole > 0) {
-		say(f, NULL, 0);
+		feeder_say(f, NULL, 0);
 		f->asked = true;
 		(void)send_some(f, f->say, f->say_length, &f->said);
 	}
@@ -283,7 +283,7 @@ static bool is_done(const struct feeder *f) {
 	return f->ended && f->taken == f->known && !f->asked;
 }
 
-static int turn(struct feeder *f) {
+static int feeder_turn(struct feeder *f) {
 	bool reads = !f->ended && has_room(f);
 	struct pollfd polled[] = {
 		{ .fd = reads ? STDIN_FILENO : -1, .events = POLLIN },
@@ -291,7 +291,7 @@ static int turn(struct feeder *f) {
 	};
 
 	if (f->fd < 0)
-		return call(f, false);
+		return feeder_call(f, false);
 	if (poll(polled, 2, -1) < 0)
 		return errno == EINTR ? 0 : EX_OSERR;
 	if (polled[1].revents != 0)
@@ -308,11 +308,11 @@ static void write_summary(struct ctl *ctl, const struct feeder *f) {
 	writer_object_end(&ctl->writer);
 }
 
-static int run(struct ctl *ctl, struct feeder *f) {
-	int code = call(f, true);
+static int feeder_run(struct ctl *ctl, struct feeder *f) {
+	int code = feeder_call(f, true);
 
 	while (code == 0 && !is_done(f))
-		code = turn(f);
+		code = feeder_turn(f);
 	if (f->fd >= 0)
 		close(f->fd);
 	if (code == 0)
@@ -352,7 +352,7 @@ int command_INJECT(struct ctl *ctl) {
 		    ctl->mta != NULL ? ctl->mta : "*");
 	text_append(f->source, sizeof(f->source), 0, "source feed-%ld-%" PRId64,
 	    (long)getpid(), clock_wall_ms());
-	code = run(ctl, f);
+	code = feeder_run(ctl, f);
 	free(f->lines);
 	free(f);
 	return code;

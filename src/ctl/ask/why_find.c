@@ -57,7 +57,7 @@ void why_sources_end(struct why_sources *sources) {
 
 /* --- the journal ---------------------------------------------------------------------- */
 
-static bool decode(const struct journal_frame *frame, struct why_event *out) {
+static bool event_decode(const struct journal_frame *frame, struct why_event *out) {
 	struct journal_decision decision;
 
 	memset(out, 0, sizeof(*out));
@@ -71,7 +71,7 @@ static bool decode(const struct journal_frame *frame, struct why_event *out) {
 	return true;
 }
 
-static bool list(void *context, const struct journal_found *found) {
+static bool list_decision(void *context, const struct journal_found *found) {
 	struct why_journal *journal = context;
 	struct journal_decision decision;
 
@@ -112,8 +112,8 @@ static struct why_journal *open_journal(const char *path) {
 		close_journal(journal);
 		return NULL;
 	}
-	(void)journal_each(&journal->reader->files, journal_reader_begin(journal->reader), list,
-	    journal);
+	(void)journal_each(&journal->reader->files, journal_reader_begin(journal->reader),
+	    list_decision, journal);
 	if (journal->count > 0)
 		qsort(journal->list, journal->count, sizeof(journal->list[0]), by_id);
 	return journal;
@@ -133,7 +133,7 @@ static bool read_at(struct why_journal *journal, struct journal_place place,
 	journal_cursor_seek(journal->cursor, place);
 	return journal_cursor_next(journal->cursor, &found) == JOURNAL_FOUND_RECORD &&
 	    journal_place_pack(found.place) == journal_place_pack(place) &&
-	    found.frame.type == JOURNAL_DECISION && decode(&found.frame, out);
+	    found.frame.type == JOURNAL_DECISION && event_decode(&found.frame, out);
 }
 
 static bool find_in_journal(struct why_sources *sources, uint64_t id, struct why_event *out) {
@@ -161,7 +161,7 @@ int64_t why_wall_ns(const struct why_sources *sources, int64_t time_ns) {
 	return sources->wall_ns - sources->now_ns + time_ns;
 }
 
-static void take(const struct why_sources *sources, const struct decided *d,
+static void event_of(const struct why_sources *sources, const struct decided *d,
     struct why_event *out) {
 	out->d = *d;
 	out->wall_ns = why_wall_ns(sources, d->at_ns);
@@ -173,7 +173,7 @@ bool why_find(struct why_sources *sources, uint64_t id, struct why_event *out) {
 	struct decided d;
 
 	if (sources->state->view.reader != NULL && decisions_find(sources->state->view.reader, id, &d)) {
-		take(sources, &d, out);
+		event_of(sources, &d, out);
 		return true;
 	}
 	return find_in_journal(sources, id, out);
@@ -271,7 +271,7 @@ void why_each(struct why_sources *sources,
 			continue;
 		}
 		if (i < gathered.count)
-			take(sources, &gathered.list[i], &event);
+			event_of(sources, &gathered.list[i], &event);
 		if (older.has && (i == gathered.count || older.event.wall_ns > event.wall_ns)) {
 			more = each(context, &older.event);
 			older_next(&older, sources->journal);

@@ -33,7 +33,7 @@ static void add_word(struct why_undo *out, const char *word) {
 		(void)text_append(out->command, sizeof(out->command), length, " %s", quoted);
 }
 
-static void begin(const struct ctl *ctl, struct why_undo *out, const char *command) {
+static void undo_begin(const struct ctl *ctl, struct why_undo *out, const char *command) {
 	(void)text_append(out->command, sizeof(out->command), 0, "posternctl");
 	if (ctl->config_given) {
 		add_word(out, "-c");
@@ -63,7 +63,7 @@ static void resume(const struct ctl *ctl, const char *name, bool class,
 		out->none = "the cause is no longer known; see posternctl destinations";
 		return;
 	}
-	begin(ctl, out, "resume");
+	undo_begin(ctl, out, "resume");
 	if (class) {
 		add_word(out, "--class");
 		add_word(out, name);
@@ -81,7 +81,7 @@ static void set_back(const struct ctl *ctl, const struct decided *d, struct why_
 		out->none = "nothing was changed";
 		return;
 	}
-	begin(ctl, out, "limit");
+	undo_begin(ctl, out, "limit");
 	add_name(out, decided_text(d, DECIDED_NAME));
 	if (window)
 		add_number(out, "--window", d->before);
@@ -101,7 +101,7 @@ static void stop_again(const struct ctl *ctl, const struct why_event *event, int
 		out->none = "the hold has expired";
 		return;
 	}
-	begin(ctl, out, was_held ? "hold" : "suspend");
+	undo_begin(ctl, out, was_held ? "hold" : "suspend");
 	if (ends)
 		(void)text_append(out->command, sizeof(out->command), strlen(out->command),
 		    " --for %llds", (long long)((left_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
@@ -184,7 +184,7 @@ static void undo_limit(const struct ctl *ctl, const struct decided *d, struct wh
 	if (d->reason == REASON_CLASS_SHARE)
 		(void)text_append(out->edit, sizeof(out->edit), strlen(out->edit),
 		    ", on every node: the lowest limit of all nodes applies");
-	begin(ctl, out, "reload");
+	undo_begin(ctl, out, "reload");
 }
 
 static void add_login(struct why_undo *out, const struct decided *d) {
@@ -205,10 +205,10 @@ static void undo_account(const struct ctl *ctl, const struct decided *d, struct 
 		(void)text_append(out->edit, sizeof(out->edit), 0, "raise the limit of account %s "
 		    "in %s", decided_text(d, DECIDED_CLASS),
 		    decided_place(d, d->line, place));
-		begin(ctl, out, "reload");
+		undo_begin(ctl, out, "reload");
 		return;
 	}
-	begin(ctl, out, d->reason == REASON_ACCOUNT_HELD ? "resume" : "forget");
+	undo_begin(ctl, out, d->reason == REASON_ACCOUNT_HELD ? "resume" : "forget");
 	add_login(out, d);
 }
 
@@ -226,7 +226,7 @@ static void undo_unknown(const struct ctl *ctl, const struct decided *d,
 		resume(ctl, decided_text(d, DECIDED_CLASS), true, out);
 		break;
 	case REASON_WINDOW_FULL:
-		begin(ctl, out, "limit");
+		undo_begin(ctl, out, "limit");
 		add_name(out, decided_text(d, DECIDED_WINDOW_OF));
 		add_number(out, "--window", d->limit + 1);
 		break;
@@ -264,7 +264,7 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 		undo_unknown(ctl, d, out);
 		break;
 	case DECIDED_ACCOUNT_HELD:
-		begin(ctl, out, "resume");
+		undo_begin(ctl, out, "resume");
 		add_login(out, d);
 		break;
 	case DECIDED_ACCOUNT:

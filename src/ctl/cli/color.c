@@ -71,7 +71,7 @@ static size_t add_bytes(char *line, size_t length, uint64_t bytes) {
 		(unsigned long long)(bytes / 1000000000));
 }
 
-static void draw(uint64_t done, int64_t now_ns) {
+static void progress_draw(uint64_t done, int64_t now_ns) {
 	double took_s = (double)(now_ns - progress.began_ns) / (double)NS_PER_SECOND;
 	char line[LINE_BYTES];
 	size_t length = text_append(line, sizeof(line), 0, "%s: ", progress.what);
@@ -103,7 +103,7 @@ void progress_step(uint64_t done) {
 	if (now_ns < progress.next_ns)
 		return;
 	progress.next_ns = now_ns + APART_NS;
-	draw(done, now_ns);
+	progress_draw(done, now_ns);
 }
 
 void progress_hide(void) {

@@ -25,7 +25,7 @@
 static const char DEFAULTS[] = "version = 1;\n"
     "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 1; } );\n";
 
-static void take(struct places *places, const struct generation *generation) {
+static void take_generation(struct places *places, const struct generation *generation) {
 	const char *state = generation_text(generation, generation->state_path);
 	bool controlled = false;
 	const char *journal = generation_text(generation, generation->journal.path);
@@ -55,7 +55,7 @@ static void take_defaults(struct places *places) {
 
 	config_messages_free(&messages);
 	if (generation != NULL)
-		take(places, generation);
+		take_generation(places, generation);
 	free(generation);
 }
 
@@ -107,7 +107,7 @@ int places_find(const struct ctl *ctl, struct places *places) {
 	config_messages_free(&messages);
 	if (generation != NULL) {
 		ctl_places_are_from(ctl->config_path);
-		take(places, generation);
+		take_generation(places, generation);
 	} else {
 		result = take_what_is_named(ctl, places);
 	}

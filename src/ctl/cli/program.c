@@ -21,7 +21,7 @@
 #include "base/subprocess.h"
 #include "base/text.h"
 
-static const char *find(const char *name, char path[PATH_MAX]) {
+static const char *find_program(const char *name, char path[PATH_MAX]) {
 	static const char *const directories[] = { "/usr/sbin", "/usr/local/sbin", "/sbin",
 		"/usr/bin", "/usr/local/bin", "/bin" };
 
@@ -74,7 +74,7 @@ static const char *read_output(int fd, struct program_output *output) {
 	    "wrote what cannot be read";
 }
 
-static int run(const struct subprocess_program *program, struct program_output *output,
+static int run_program(const struct subprocess_program *program, struct program_output *output,
     struct diag *diag) {
 	const char *name = program->arguments[0], *why;
 	struct subprocess child = { .pid = 0 };
@@ -95,7 +95,7 @@ static int run(const struct subprocess_program *program, struct program_output *
 int program_run(const char *const *argv, const char *directory, const char *input,
     size_t input_length, struct program_output *output, struct diag *diag) {
 	char path[PATH_MAX];
-	struct subprocess_program program = { .path = find(argv[0], path), .arguments = argv,
+	struct subprocess_program program = { .path = find_program(argv[0], path), .arguments = argv,
 		.life_ns = PROGRAM_SECONDS * NS_PER_SECOND, .stdin_fd = subprocess_file(input_length),
 		.stdout_fd = subprocess_file(PROGRAM_OUTPUT_MAX), .stderr_fd = SUBPROCESS_KEPT,
 		.directory = directory == NULL ? "." : directory };
@@ -106,7 +106,7 @@ int program_run(const char *const *argv, const char *directory, const char *inpu
 	    pwrite(program.stdin_fd, input, input_length, 0) != (ssize_t)input_length)
 		diag_set(diag, errno, "cannot make the files of %s", argv[0]);
 	else
-		result = run(&program, output, diag);
+		result = run_program(&program, output, diag);
 	if (result != 0)
 		program_free(output);
 	if (program.stdin_fd >= 0)

@@ -38,11 +38,11 @@ struct checking {
 
 /* --- what is found ------------------------------------------------------------------------ */
 
-static void find(struct checking *checking, enum finding finding, struct journal_place place,
-    uint32_t bytes, const char *format, ...) __attribute__((format(printf, 5, 6)));
+static void note_finding(struct checking *checking, enum finding finding,
+    struct journal_place place, uint32_t bytes, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-static void find(struct checking *checking, enum finding finding, struct journal_place place,
-    uint32_t bytes, const char *format, ...) {
+static void note_finding(struct checking *checking, enum finding finding,
+    struct journal_place place, uint32_t bytes, const char *format, ...) {
 	struct writer *writer = checking->writer;
 	struct journal_place_text file;
 	const char *severity = finding == FINDING_TORN || finding == FINDING_FOREIGN ||
@@ -89,14 +89,14 @@ static void check_slots(struct checking *checking) {
 		struct journal_place place = { 0, i * JOURNAL_SLOT };
 
 		if (reader->slots[i].state == JOURNAL_SLOT_LATER)
-			find(checking, FINDING_LATER, place, JOURNAL_SLOT,
+			note_finding(checking, FINDING_LATER, place, JOURNAL_SLOT,
 			    "positions of a later version: not used");
 		else if (reader->slots[i].state == JOURNAL_SLOT_DAMAGED && reader->slot >= 0)
-			find(checking, FINDING_TORN, place, JOURNAL_SLOT,
+			note_finding(checking, FINDING_TORN, place, JOURNAL_SLOT,
 			    "these positions are being written, or were when posternd stopped; "
 			    "the others are used");
 		else if (reader->slots[i].state == JOURNAL_SLOT_DAMAGED)
-			find(checking, FINDING_DAMAGE, place, JOURNAL_SLOT,
+			note_finding(checking, FINDING_DAMAGE, place, JOURNAL_SLOT,
 			    "damage: these positions cannot be read, and there are no others: "
 			    "the next start reads all files");
 	}
@@ -112,7 +112,7 @@ static void check_mark(struct checking *checking, const struct journal_found *fo
 	if (mark == JOURNAL_LIVE || mark == JOURNAL_GARBAGE)
 		return;
 	place.offset += JOURNAL_MARK_AT;
-	find(checking, FINDING_DAMAGE, place, 1, "damage: the garbage mark is %02x; most of "
+	note_finding(checking, FINDING_DAMAGE, place, 1, "damage: the garbage mark is %02x; most of "
 	    "its bits mark the record as %s",
 	    (unsigned)mark, journal_mark_is_live(mark) ? "live" : "garbage");
 }
@@ -124,32 +124,32 @@ static void check_payload(struct checking *checking, const struct journal_found 
 
 	journal_decode(&found->frame, &decoded);
 	if (word == NULL)
-		find(checking, FINDING_LATER, found->place, found->length,
+		note_finding(checking, FINDING_LATER, found->place, found->length,
 		    "record %" PRIu64 " has type %u of a later Postern; this version skips it",
 		    found->frame.sequence, (unsigned)found->frame.type);
 	else if (decoded.spoiled)
-		find(checking, FINDING_DAMAGE, found->place, found->length,
+		note_finding(checking, FINDING_DAMAGE, found->place, found->length,
 		    "damage: record %" PRIu64 " has no valid %s; skipped",
 		    found->frame.sequence, word);
 }
 
 static void check_damage(struct checking *checking, const struct journal_found *found) {
 	if (found->expected == 0)
-		find(checking, FINDING_DAMAGE, found->place, found->length,
+		note_finding(checking, FINDING_DAMAGE, found->place, found->length,
 		    "damage: %s; data synced there cannot be read", found->why);
 	else if (found->missing > 0)
-		find(checking, FINDING_DAMAGE, found->place, found->length,
+		note_finding(checking, FINDING_DAMAGE, found->place, found->length,
 		    "damage: %s; %" PRIu64 " synced record%s from %" PRIu64 " on cannot be "
 		    "read", found->why, found->missing, found->missing == 1 ? "" : "s",
 		    found->expected);
 	else
-		find(checking, FINDING_DAMAGE, found->place, found->length,
+		note_finding(checking, FINDING_DAMAGE, found->place, found->length,
 		    "damage: %s; synced record %" PRIu64 " cannot be read",
 		    found->why, found->expected);
 }
 
 static void check_torn(struct checking *checking, const struct journal_found *found) {
-	find(checking, FINDING_TORN, found->place, found->length,
+	note_finding(checking, FINDING_TORN, found->place, found->length,
 	    "torn tail: %s%s: no acknowledged data is lost", found->why,
 	    found->ends ? " (after a crash, or being written now)" : "");
 }
@@ -170,7 +170,7 @@ static void check_found(struct checking *checking, const struct journal_found *f
 	case JOURNAL_FOUND_LATER:
 		take_sequence(checking, found);
 		check_mark(checking, found);
-		find(checking, FINDING_LATER, found->place, found->length,
+		note_finding(checking, FINDING_LATER, found->place, found->length,
 		    "record %" PRIu64 " has version %u of a later Postern; this version skips "
 		    "it", found->frame.sequence, (unsigned)found->frame.version);
 		break;
@@ -183,7 +183,7 @@ static void check_found(struct checking *checking, const struct journal_found *f
 		break;
 	case JOURNAL_FOUND_FAULT:
 		if (found->error != ENOENT)	/* all of it was garbage meanwhile */
-			find(checking, FINDING_FAULT, found->place, 0, "%s",
+			note_finding(checking, FINDING_FAULT, found->place, 0, "%s",
 			    strerror(found->error));
 		break;
 	case JOURNAL_FOUND_END:
@@ -197,12 +197,12 @@ static void check_ends(struct checking *checking) {
 	const struct journal_positions *positions = journal_positions_of(checking->journal);
 
 	if (journal_lacks_first(checking->journal))
-		find(checking, FINDING_DAMAGE, (struct journal_place){ positions->first_file, 0 },
+		note_finding(checking, FINDING_DAMAGE, (struct journal_place){ positions->first_file, 0 },
 		    0, "damage: this file and all files up to the first existing one are "
 		        "missing");
 	if (positions != NULL && positions->synced > checking->sequence &&
 	    checking->found[FINDING_DAMAGE] == 0)
-		find(checking, FINDING_DAMAGE, positions->synced_place, 0,
+		note_finding(checking, FINDING_DAMAGE, positions->synced_place, 0,
 		    "damage: record %" PRIu64 " and those before it, from %" PRIu64 " on, were "
 		    "synced but are missing", positions->synced,
 		    checking->sequence + 1);
@@ -215,7 +215,7 @@ static void check_kept(struct checking *checking) {
 
 	for (uint32_t i = 0; positions != NULL && i < files->count; i++)
 		if (files->files[i].number < positions->kept)
-			find(checking, FINDING_KEPT,
+			note_finding(checking, FINDING_KEPT,
 			    (struct journal_place){ files->files[i].number, 0 },
 			    files->files[i].size, "a file of another state: not read, not used "
 			    "and never deleted by posternd; delete it if you do not need it");
@@ -232,11 +232,11 @@ static void check_left(struct checking *checking) {
 		if (file->number <= checking->last && !file->superseded)
 			continue;
 		if (file->head_state == JOURNAL_HEAD_LATER)
-			find(checking, FINDING_LATER, place, file->size,
+			note_finding(checking, FINDING_LATER, place, file->size,
 			    "this file has version %u of a later Postern; this version skips "
 			    "it", (unsigned)file->version);
 		else
-			find(checking, FINDING_TORN, place, file->size,
+			note_finding(checking, FINDING_TORN, place, file->size,
 			    "nothing in this file is used: it follows a torn tail and was "
 			    "never synced, or all of it was rewritten");
 	}
@@ -324,7 +324,7 @@ static int check_one(struct ctl *ctl, const struct opened_journal *journal) {
 	code = check_records(&checking);
 	progress_end();
 	if (journal->reader->files.foreign > 0)
-		find(&checking, FINDING_FOREIGN, (struct journal_place){ 0, 0 }, 0,
+		note_finding(&checking, FINDING_FOREIGN, (struct journal_place){ 0, 0 }, 0,
 		    "in the directory: %" PRIu32 " name%s not part of the journal",
 		    journal->reader->files.foreign, plural(journal->reader->files.foreign));
 	if (!ctl->writer.json)

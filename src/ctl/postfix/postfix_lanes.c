@@ -148,7 +148,7 @@ bool lanes_usable(const struct lanes *lanes, uint32_t i) {
 }
 
 /* A daemon that is away reads the file when it comes. */
-static void reload(struct lanes *lanes) {
+static void ask_for_reload(struct lanes *lanes) {
 	static const struct control_field request = { "command", "reload" };
 	struct control_reply reply;
 	struct diag diag;
@@ -272,7 +272,7 @@ static int lanes_run(struct lanes *lanes) {
 		return code == EX_OSERR || code == EX_UNAVAILABLE ? EX_CANTCREAT : code;
 	}
 	if (!lanes->ctl->dry_run)
-		reload(lanes);
+		ask_for_reload(lanes);
 	code = make_lines(lanes);
 	if (code != EX_OK)
 		return code;

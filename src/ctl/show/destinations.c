@@ -27,7 +27,7 @@ static bool fits(const void *pattern, const char *name) {
 	return name_fits(name, pattern);
 }
 
-static int list(struct ctl *ctl, const struct mask *pattern) {
+static int list_destinations(struct ctl *ctl, const struct mask *pattern) {
 	const struct view_choice choice = { .wants = pattern == NULL ? NULL : fits,
 		.context = pattern, .no_recipients = ctl->relays,
 		.relays = ctl->relays };
@@ -59,9 +59,9 @@ int command_DESTINATIONS(struct ctl *ctl) {
 	const char *why;
 
 	if (ctl->argument_count == 0)
-		return list(ctl, NULL);
+		return list_destinations(ctl, NULL);
 	if (!name_pattern(ctl->arguments[0], &pattern, &why))
 		return ctl_usage(COMMAND_DESTINATIONS, "bad pattern %s: %s",
 		    ctl->arguments[0], why);
-	return list(ctl, &pattern);
+	return list_destinations(ctl, &pattern);
 }

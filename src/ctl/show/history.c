@@ -25,7 +25,7 @@ static int minutes_wanted(const struct ctl *ctl, unsigned *minutes) {
 	return EX_OK;
 }
 
-static int show(struct ctl *ctl, const struct state *state,
+static int show_history(struct ctl *ctl, const struct state *state,
     const struct view_history_want *want) {
 	struct history *history;
 	struct diag diag;
@@ -66,7 +66,7 @@ int command_HISTORY(struct ctl *ctl) {
 		want.step = (want.minutes + ROWS_FOR_PEOPLE - 1) / ROWS_FOR_PEOPLE;
 	result = state_open(ctl, &state);
 	if (result == EX_OK || result == EX_UNAVAILABLE) {
-		int shown = state.view.reader == NULL ? result : show(ctl, &state, &want);
+		int shown = state.view.reader == NULL ? result : show_history(ctl, &state, &want);
 
 		result = shown == EX_OK ? result : shown;
 	}

@@ -37,7 +37,7 @@ static void on_bus_error(int number) {
 	_exit(EX_DATAERR);
 }
 
-static bool look(struct top *top, int64_t *next_ns) {
+static bool top_look(struct top *top, int64_t *next_ns) {
 	int64_t began_ns = clock_now_ns(), took_ns;
 
 	top->look_again = false;
@@ -48,14 +48,14 @@ static bool look(struct top *top, int64_t *next_ns) {
 	return true;
 }
 
-static int run(struct top *top) {
+static int top_run(struct top *top) {
 	int64_t next_ns = 0;
 
 	while (!top->ends) {
 		int64_t now_ns = clock_now_ns(), left_ns;
 		int key;
 
-		if ((now_ns >= next_ns || top->look_again) && !look(top, &next_ns))
+		if ((now_ns >= next_ns || top->look_again) && !top_look(top, &next_ns))
 			return ENOMEM;
 		top_draw(top);
 		left_ns = next_ns - clock_now_ns();
@@ -66,7 +66,7 @@ static int run(struct top *top) {
 	return 0;
 }
 
-static int show(struct ctl *ctl, const char *state_path) {
+static int top_show(struct ctl *ctl, const char *state_path) {
 	static struct top top;
 	struct diag diag;
 	int error;
@@ -82,7 +82,7 @@ static int show(struct ctl *ctl, const char *state_path) {
 		return EX_UNAVAILABLE;
 	}
 	(void)signal(SIGBUS, on_bus_error);
-	error = run(&top);
+	error = top_run(&top);
 	screen_close();
 	top_free(&top);
 	if (error == 0)
@@ -92,7 +92,7 @@ static int show(struct ctl *ctl, const char *state_path) {
 }
 
 #else
-static int show(const struct ctl *ctl, const char *state_path) {
+static int top_show(const struct ctl *ctl, const char *state_path) {
 	(void)ctl, (void)state_path;
 	ctl_complain("this posternctl was built without ncurses (--without-ncurses); use status, "
 	    "classes, destinations and tail instead");
@@ -111,5 +111,5 @@ int command_TOP(struct ctl *ctl) {
 	result = state_open(ctl, &state);
 	text_copy(path, sizeof(path), state.places.state, strlen(state.places.state));
 	(void)state_close(&state, result);
-	return result == EX_OK ? show(ctl, path) : result;
+	return result == EX_OK ? top_show(ctl, path) : result;
 }

@@ -34,7 +34,7 @@ static const char help[] =
     "second ago.  At most 1000\ndestinations are shown; the filter finds the others.  A + "
     "marks a truncated\ntext; \\xNN is a byte that is not printable.\n";
 
-static void say(struct top *top, bool is_bad, const char *before, const char *name) {
+static void top_say(struct top *top, bool is_bad, const char *before, const char *name) {
 	char quoted[TOP_MESSAGE_MAX];
 
 	text_append(top->message, sizeof(top->message), 0, "%s%s", before,
@@ -87,26 +87,26 @@ struct order {
 	size_t count;
 };
 
-static void add(struct order *order, const char *word) {
+static void order_add(struct order *order, const char *word) {
 	if (order->count + 1 < WORDS_MAX)
 		order->words[order->count++] = word;
 	order->words[order->count] = NULL;
 }
 
-static void begin(const struct top *top, struct order *order, const char *verb) {
-	add(order, "/proc/self/exe");
+static void order_begin(const struct top *top, struct order *order, const char *verb) {
+	order_add(order, "/proc/self/exe");
 	if (top->ctl->config_given) {
-		add(order, "-c");
-		add(order, top->ctl->config_path);
+		order_add(order, "-c");
+		order_add(order, top->ctl->config_path);
 	}
 	if (top->ctl->socket != NULL) {
-		add(order, "-s");
-		add(order, top->ctl->socket);
+		order_add(order, "-s");
+		order_add(order, top->ctl->socket);
 	}
-	add(order, verb);
+	order_add(order, verb);
 }
 
-static void run(const struct order *order, FILE *out) {
+static void order_run(const struct order *order, FILE *out) {
 	struct program_output output;
 	struct diag diag;
 
@@ -119,7 +119,7 @@ static void run(const struct order *order, FILE *out) {
 }
 
 /* What they say; one without words is not run. */
-static void show(const char *title, const struct order orders[2]) {
+static void orders_show(const char *title, const struct order orders[2]) {
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
@@ -127,7 +127,7 @@ static void show(const char *title, const struct order orders[2]) {
 	for (unsigned i = 0; out != NULL && i < 2; i++)
 		if (orders[i].count > 0) {
 			fputs(ftell(out) > 0 ? "\n" : "", out);
-			run(&orders[i], out);
+			order_run(&orders[i], out);
 		}
 	if (out != NULL)
 		fclose(out);
@@ -207,19 +207,19 @@ static bool ask_for_time(struct top *top, char duration[DURATION_MAX]) {
 		return false;
 	if (duration[0] == '\0' || text_to_duration_ns(duration, &ns))
 		return true;
-	say(top, true, "not a time such as 90s, 15m or 2h: ", duration);
+	top_say(top, true, "not a time such as 90s, 15m or 2h: ", duration);
 	return false;
 }
 
 /* "suspend" or "resume" */
-static void act(struct top *top, const char *verb, bool for_a_time) {
+static void top_act(struct top *top, const char *verb, bool for_a_time) {
 	char question[TOP_MESSAGE_MAX], before[64], tail[64], duration[DURATION_MAX] = "";
 	struct order orders[2] = { { .count = 0 } }, *order = &orders[0];
 	struct target target;
 
 	if (!find_target(top, &target) || target.name[0] == '\0') {
 		text_append(before, sizeof(before), 0, "this row has nothing to %s", verb);
-		say(top, true, before, NULL);
+		top_say(top, true, before, NULL);
 		return;
 	}
 	if (for_a_time && !ask_for_time(top, duration))
@@ -229,18 +229,18 @@ static void act(struct top *top, const char *verb, bool for_a_time) {
 	    duration);
 	if (!is_meant(top, what_is(&target, before, tail, question)))
 		return;
-	begin(top, order, verb);
+	order_begin(top, order, verb);
 	if (duration[0] != '\0') {
-		add(order, "--for");
-		add(order, duration);
+		order_add(order, "--for");
+		order_add(order, duration);
 	}
-	add(order, target.is_class ? "--class" : "--");
-	add(order, target.name);
+	order_add(order, target.is_class ? "--class" : "--");
+	order_add(order, target.name);
 	text_append(before, sizeof(before), 0, "posternctl %s: ", verb);
-	show(what_is(&target, before, "", question), orders);
+	orders_show(what_is(&target, before, "", question), orders);
 }
 
-static void why(struct top *top) {
+static void top_why(struct top *top) {
 	char title[TOP_MESSAGE_MAX], id[DECISION_ID_MAX];
 	struct order orders[2] = { { .count = 0 } };
 	struct target target;
@@ -248,22 +248,22 @@ static void why(struct top *top) {
 	if (!find_target(top, &target))
 		return;
 	if (target.id != 0) {
-		begin(top, &orders[0], "why");
-		add(&orders[0], decision_id_text(target.id, id));
+		order_begin(top, &orders[0], "why");
+		order_add(&orders[0], decision_id_text(target.id, id));
 	}
 	if (top->pane == TOP_DESTINATIONS && !target.is_class &&
 	    strchr(target.name, '@') == NULL) {
-		begin(top, &orders[1], "explain");
-		add(&orders[1], "destination");
-		add(&orders[1], "--");
-		add(&orders[1], target.name);
+		order_begin(top, &orders[1], "explain");
+		order_add(&orders[1], "destination");
+		order_add(&orders[1], "--");
+		order_add(&orders[1], target.name);
 	}
 	if (orders[0].count + orders[1].count == 0) {
-		say(top, false, "no recent decision about ", target.name);
+		top_say(top, false, "no recent decision about ", target.name);
 		return;
 	}
 	target.is_class = false;	/* its name says enough */
-	show(what_is(&target, "why: ", "", title), orders);
+	orders_show(what_is(&target, "why: ", "", title), orders);
 }
 
 static void set_filter(struct top *top) {
@@ -276,7 +276,7 @@ static void set_filter(struct top *top) {
 	top->look_again = true;
 }
 
-static void move(struct top *top, int key) {
+static void top_move(struct top *top, int key) {
 	long row = (long)top->lists[top->pane].chosen;
 	int rows, columns;
 	long page;
@@ -298,7 +298,7 @@ static void move(struct top *top, int key) {
 		top->lists[top->pane].is_chosen = false;
 }
 
-static void sort(struct top *top, bool reverse) {
+static void top_sort(struct top *top, bool reverse) {
 	struct top_list *list = &top->lists[top->pane];
 
 	if (reverse)
@@ -327,10 +327,10 @@ void top_take_key(struct top *top, int key) {
 		break;
 	case SCREEN_KEY_UP: case SCREEN_KEY_DOWN: case SCREEN_KEY_PAGE_UP:
 	case SCREEN_KEY_PAGE_DOWN: case SCREEN_KEY_HOME: case SCREEN_KEY_END: case 'k': case 'j':
-		move(top, key);
+		top_move(top, key);
 		break;
 	case 's': case 'S':
-		sort(top, key == 'S');
+		top_sort(top, key == 'S');
 		break;
 	case '/':
 		set_filter(top);
@@ -340,13 +340,13 @@ void top_take_key(struct top *top, int key) {
 		top->look_again = true;
 		break;
 	case 'u':
-		act(top, "suspend", true);
+		top_act(top, "suspend", true);
 		break;
 	case 'r':
-		act(top, "resume", false);
+		top_act(top, "resume", false);
 		break;
 	case 'w': case SCREEN_KEY_ENTER:
-		why(top);
+		top_why(top);
 		break;
 	case '?': case 'h':
 		top_page("posternctl top", help);
