@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/text.h"
-#include "segment/destination/states.h"
 #include "view/classes.h"
 #include "view/decided_line.h"
 #include "view/destination_page.h"
@@ -200,6 +199,21 @@ bool detail_class_write(const struct view *view, const char *name, struct writer
 
 /* --- a destination ------------------------------------------------------------------------------- */
 
+struct destination_search {
+	const char *name;
+	struct destination_window window;
+	bool found;
+};
+
+static void look_at_window(void *context, const struct destination_window *one) {
+	struct destination_search *search = context;
+
+	if (strcmp(one->name, search->name) == 0) {
+		search->window = *one;
+		search->found = true;
+	}
+}
+
 static void take_shown(void *context, const struct view_destination *one) {
 	*(struct view_destination *)context = *one;
 }
@@ -291,13 +305,13 @@ static void destination_write(const struct view *view, const struct destination_
 
 bool detail_destination_write(const struct view *view, const char *name,
     struct writer *writer) {
-	struct destination_window window;
+	struct destination_search search = { .name = name };
 
-	if (strncmp(name, "class:", 6) == 0 ||
-	    !states_find(view->reader, name, strlen(name), &window))
-		return false;
-	destination_write(view, &window, writer);
-	return true;
+	if (strncmp(name, "class:", 6) != 0)
+		(void)states_each(view->reader, look_at_window, &search);
+	if (search.found)
+		destination_write(view, &search.window, writer);
+	return search.found;
 }
 
 /* --- a client ------------------------------------------------------------------------------------- */
