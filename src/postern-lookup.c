@@ -75,22 +75,32 @@ static void held_text(struct hints_answer *hint, char *text, size_t size) {
 	snprintf(text, size, "retry:4.7.1 %s", hint->text);
 }
 
+/* The domain of the key in lower case, without a dot at its end; 0: the key is no address, or it is
+ * too long. */
+static size_t domain_of(const struct socketmap_request *request, char out[HINTS_NAME_MAX + 1]) {
+	const char *at = memrchr(request->key, '@', request->key_length);
+	size_t length = at == NULL ? 0 :
+	    request->key_length - (size_t)(at + 1 - request->key);
+
+	if (length > HINTS_NAME_MAX)
+		return 0;
+	for (size_t i = 0; i < length; i++)
+		out[i] = at[1 + i] >= 'A' && at[1 + i] <= 'Z' ? (char)(at[1 + i] | 0x20) :
+		    at[1 + i];
+	length -= length > 0 && out[length - 1] == '.';
+	out[length] = '\0';
+	return length;
+}
+
 /* By which name the hints know the mail server, or the transport that the site's file names for
  * the address: "MTA/TRANSPORT". */
 static const char *row_of(const struct lookup *lookup, const struct socketmap_request *request,
     int64_t now_ns, char *out, size_t size) {
-	const char *at = memrchr(request->key, '@', request->key_length), *transport;
 	char domain[HINTS_NAME_MAX + 1];
-	size_t length = 0;
+	size_t length = lookup->site == NULL ? 0 : domain_of(request, domain);
+	const char *transport;
 
-	if (lookup->site == NULL || at == NULL)
-		return lookup->mta;
-	for (at++; at < request->key + request->key_length && length < HINTS_NAME_MAX; at++)
-		domain[length++] = *at >= 'A' && *at <= 'Z' ? (char)(*at | 0x20) : *at;
-	if (length > 0 && domain[length - 1] == '.')
-		length--;
-	domain[length] = '\0';
-	if (at != request->key + request->key_length || !site_is_host_name(domain, length))
+	if (length == 0 || !site_is_host_name(domain, length))
 		return lookup->mta;
 	transport = site_routes_transport(lookup->site, domain, length, now_ns);
 	if (*transport == '\0' ||
@@ -103,19 +113,10 @@ static const char *row_of(const struct lookup *lookup, const struct socketmap_re
 static bool probe_text(const struct lookup *lookup, const struct socketmap_request *request,
     int64_t now_ns, char *text, size_t size) {
 	char domain[HINTS_NAME_MAX + 1];
-	const char *at = memrchr(request->key, '@', request->key_length), *next_hop;
-	size_t length;
+	size_t length = lookup->site == NULL ? 0 : domain_of(request, domain);
+	const char *next_hop = length == 0 ? NULL :
+	    site_routes_probe_hop(lookup->site, domain, length, now_ns);
 
-	if (at == NULL || lookup->site == NULL)
-		return false;
-	length = request->key_length - (size_t)(at + 1 - request->key);
-	if (length > HINTS_NAME_MAX)
-		return false;
-	for (size_t i = 0; i < length; i++)
-		domain[i] = at[1 + i] >= 'A' && at[1 + i] <= 'Z' ? (char)(at[1 + i] | 0x20) :
-		    at[1 + i];
-	domain[length] = '\0';
-	next_hop = site_routes_probe_hop(lookup->site, domain, length, now_ns);
 	return next_hop != NULL &&
 	    (size_t)snprintf(text, size, PROBE_LANE ":%s", next_hop) < size;
 }

@@ -32,6 +32,29 @@ bool view_classes_read(const struct view *view, struct view_classes *out) {
 	return true;
 }
 
+struct class_search {
+	const char *name;
+	struct reader_class *out;
+	bool found;
+};
+
+/* Of one that was removed and is configured anew that one counts. */
+static void look_at_class(void *context, const struct reader_class *class) {
+	struct class_search *search = context;
+
+	if (strcmp(class->name, search->name) != 0 || (search->found && class->removed))
+		return;
+	*search->out = *class;
+	search->found = true;
+}
+
+bool view_class_find(const struct view *view, const char *name, struct reader_class *out) {
+	struct class_search search = { .name = name, .out = out };
+
+	(void)reader_classes(view->reader, look_at_class, &search);
+	return search.found;
+}
+
 /* Behind those of the configuration in force are the removed ones; without it they stay in
  * order of record. */
 static int compare_places(const void *a, const void *b, void *context) {

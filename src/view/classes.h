@@ -13,6 +13,9 @@ struct view_classes {
 	bool shared;			/* one of them is */
 	unsigned torn;			/* so many could not be read consistently */
 };
+/* The class of this name, removed or not; false: there is none. */
+bool view_class_find(const struct view *view, const char *name, struct reader_class *out);
+
 /* False: no memory. */
 bool view_classes_read(const struct view *view, struct view_classes *out);
 

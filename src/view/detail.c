@@ -96,62 +96,45 @@ static void add_limit(struct limit_list *list, const char *limit, const char *fi
 
 /* --- a class ------------------------------------------------------------------------------------ */
 
-/* Its limits that have a place each. */
-struct class_limits {
-	struct limit_list list;
-	const struct generation *g;
-	const struct generation_class *class;
-};
-
-static void add_number(struct class_limits *limits, const char *limit,
-    enum generation_class_place place, uint32_t value) {
-	if (value != LIMIT_NONE)
-		add_limit(&limits->list, limit, generation_text(limits->g,
-		    limits->class->places[place].file), limits->class->places[place].line, "%u",
-		    value);
+static const char *limit_text(uint32_t limit, char out[32]) {
+	(void)snprintf(out, 32, "%u", limit);
+	return limit == LIMIT_NONE ? NULL : out;
 }
 
-static void add_rate(struct class_limits *limits, const char *limit,
-    enum generation_class_place place, const struct rate_limit *rate) {
-	if (rate->period_ns > 0)
-		add_limit(&limits->list, limit, generation_text(limits->g,
-		    limits->class->places[place].file), limits->class->places[place].line,
-		    "%u in %" PRId64 " s", (unsigned)rate->count,
-		    rate->period_ns / NS_PER_SECOND);
+static const char *rate_text(const struct rate_limit *rate, char out[32]) {
+	(void)snprintf(out, 32, "%u in %" PRId64 " s", (unsigned)rate->count,
+	    rate->period_ns / NS_PER_SECOND);
+	return rate->period_ns > 0 ? out : NULL;
 }
 
 static void class_limits_write(const struct generation *g,
     const struct generation_class *class, struct writer *writer) {
-	struct class_limits all = { .g = g, .class = class };
 	const struct limits *limits = &class->limits;
+	char texts[5][32];
+	const struct {
+		const char *name;
+		enum generation_class_place place;
+		const char *value;	/* NULL: there is none */
+	} all[] = {
+		{ "hold_at", CLASS_AT_SESSIONS, limit_text(limits->sessions, texts[0]) },
+		{ "refuse_at", CLASS_AT_INBOUND, limit_text(limits->inbound, texts[1]) },
+		{ "rate", CLASS_AT_RATE, rate_text(&limits->rate, texts[2]) },
+		{ "client.sessions", CLASS_AT_CLIENT_SESSIONS,
+		    limit_text(limits->client_sessions, texts[3]) },
+		{ "client.rate", CLASS_AT_CLIENT_RATE, rate_text(&limits->client_rate, texts[4]) },
+		{ "observe", CLASS_AT_OBSERVE, class->observe ? "true" : NULL },
+	};
+	struct limit_list list = { .count = 0 };
 
-	add_number(&all, "hold_at", CLASS_AT_SESSIONS, limits->sessions);
-	add_number(&all, "refuse_at", CLASS_AT_INBOUND, limits->inbound);
-	add_rate(&all, "rate", CLASS_AT_RATE, &limits->rate);
-	add_number(&all, "client.sessions", CLASS_AT_CLIENT_SESSIONS, limits->client_sessions);
-	add_rate(&all, "client.rate", CLASS_AT_CLIENT_RATE, &limits->client_rate);
-	if (class->observe)
-		add_limit(&all.list, "observe", generation_text(g,
-		    class->places[CLASS_AT_OBSERVE].file), class->places[CLASS_AT_OBSERVE].line,
-		    "true");
-	add_limit(&all.list, "(class)", generation_text(g, class->file), class->line,
-	    "written here");
-	write_limits(writer, &all.list);
-}
+	for (size_t i = 0; i < COUNT_OF(all); i++) {
+		const struct generation_place *place = &class->places[all[i].place];
 
-struct class_search {
-	const char *name;
-	struct reader_class class;
-	bool found;
-};
-
-static void look_at_class(void *context, const struct reader_class *class) {
-	struct class_search *search = context;
-
-	if (!class->removed && strcmp(class->name, search->name) == 0) {
-		search->class = *class;
-		search->found = true;
+		if (all[i].value != NULL)
+			add_limit(&list, all[i].name, generation_text(g, place->file), place->line,
+			    "%s", all[i].value);
 	}
+	add_limit(&list, "(class)", generation_text(g, class->file), class->line, "written here");
+	write_limits(writer, &list);
 }
 
 static void say_class_binds(const struct reader_class *class, char *out, size_t size) {
@@ -176,14 +159,13 @@ static void say_class_binds(const struct reader_class *class, char *out, size_t 
 bool detail_class_write(const struct view *view, const char *name, struct writer *writer) {
 	const struct generation *g = view->generation;
 	uint32_t class = g == NULL ? UINT32_MAX : generation_find_class(g, name);
-	struct class_search search = { .name = name };
+	struct reader_class found;
 	struct commands commands = { .count = 0 };
 	char binds[160];
 
-	(void)reader_classes(view->reader, look_at_class, &search);
-	if (class == UINT32_MAX || !search.found)
+	if (class == UINT32_MAX || !view_class_find(view, name, &found) || found.removed)
 		return false;
-	say_class_binds(&search.class, binds, sizeof(binds));
+	say_class_binds(&found, binds, sizeof(binds));
 	add_command(&commands, "sessions --class", name, "");
 	add_command(&commands, "tail --class", name, "");
 	add_command(&commands, "history --class", name, " --since 24h");

@@ -116,31 +116,14 @@ static void session_rows(void *context, struct writer *writer) {
 	listing->torn = reader_sessions(listing->state->view.reader, take_session, listing);
 }
 
-struct name_search {
-	const char *name;
-	bool found;
-};
-
-static void compare_name(void *context, const struct reader_class *class) {
-	struct name_search *search = context;
-
-	search->found |= strcmp(class->name, search->name) == 0;
-}
-
-static bool class_exists(const struct segment *reader, const char *name) {
-	struct name_search search = { name, false };
-
-	reader_classes(reader, compare_name, &search);
-	return search.found;
-}
-
 int command_SESSIONS(struct ctl *ctl) {
 	struct state state;
 	struct session_listing listing = { ctl, &state, NULL, 0 };
+	struct reader_class class;
 	int result = state_open(ctl, &state);
 
 	if (result == EX_OK && ctl->class != NULL &&
-	    !class_exists(state.view.reader, ctl->class)) {
+	    !view_class_find(&state.view, ctl->class, &class)) {
 		ctl_complain("unknown class %s", ctl->class);
 		result = EX_DATAERR;
 	}
