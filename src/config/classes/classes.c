@@ -165,13 +165,6 @@ static void compile_ports(struct class_work *w, const config_setting_t *group,
 		    block_at(&w->c->block, class->ports), &class->port_count, count);
 }
 
-static bool has_milter(const struct generation *header) {
-	for (uint32_t i = 0; i < header->listener_count; i++)
-		if (header->listeners[i].kind == LISTENER_MILTER)
-			return true;
-	return false;
-}
-
 static void compile_class(struct class_work *w, uint32_t index, const config_setting_t *group) {
 	struct compilation *c = w->c;
 	struct generation_class *class = &w->classes[index];
@@ -194,7 +187,8 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 		complain(c, group, "a class has no name");
 	}
 	compile_text(w, group, class, name);
-	if (class->action == CLASS_ACTION_DEFER && has_milter(compilation_header(c)))
+	if (class->action == CLASS_ACTION_DEFER &&
+	    generation_has_listener(compilation_header(c), LISTENER_MILTER))
 		note(c, compilation_member(group, "classes[].action"),
 		    "class %s: action \"defer\" means 421 for sessions reported by milter, "
 		    "because milter asks at connect only", name);

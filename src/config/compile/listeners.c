@@ -285,10 +285,9 @@ static void note_nobody_asks(struct compilation *c) {
 	    block_at(&c->block, header->classes);
 	const config_setting_t *list = config_lookup(&c->config, "classes");
 
-	for (uint32_t i = 0; i < header->listener_count; i++)
-		if (header->listeners[i].kind == LISTENER_POLICY ||
-		    header->listeners[i].kind == LISTENER_MILTER_ACCOUNTS)
-			return;
+	if (generation_has_listener(header, LISTENER_POLICY) ||
+	    generation_has_listener(header, LISTENER_MILTER_ACCOUNTS))
+		return;
 	if (header->accounts.count > header->accounts.class_entries)
 		note(c, config_lookup(&c->config, "accounts"), "accounts: no mail server can "
 		    "ask; set listen.policy (Postfix) or listen.milter_accounts (Sendmail)");

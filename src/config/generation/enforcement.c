@@ -13,13 +13,6 @@ static const char *const texts[ENFORCEMENT_KINDS] = {
 #undef ENFORCEMENT
 };
 
-static bool has_socketmap(const struct generation *g) {
-	for (uint32_t i = 0; i < g->listener_count; i++)
-		if (g->listeners[i].kind == LISTENER_SOCKETMAP)
-			return true;
-	return false;
-}
-
 static enum enforcement_kind kind_of(const struct generation *g,
     const struct generation_mta *mta, bool seen, bool asked) {
 	if (mta->kind == MTA_POSTFIX) {
@@ -28,7 +21,7 @@ static enum enforcement_kind kind_of(const struct generation *g,
 			return ENFORCEMENT_NO_HINTS;
 		return mta->site_lanes == 0 ? ENFORCEMENT_NO_LANES : ENFORCEMENT_APPLIED;
 	}
-	if (!has_socketmap(g))
+	if (!generation_has_listener(g, LISTENER_SOCKETMAP))
 		return ENFORCEMENT_NO_MAP;
 	/* one of which no delivery was seen may ask yet */
 	return seen && !asked ? ENFORCEMENT_NOT_ASKED : ENFORCEMENT_APPLIED;

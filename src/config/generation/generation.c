@@ -387,12 +387,16 @@ bool generation_logs_as(const struct generation_mta *mta, uint32_t uid) {
 	return uid == 0;
 }
 
-bool generation_is_fed(const struct generation *g) {
+bool generation_has_listener(const struct generation *g, enum listener_kind kind) {
 	for (uint32_t i = 0; i < g->listener_count; i++)
-		if (g->listeners[i].kind == LISTENER_SYSLOG ||
-		    g->listeners[i].kind == LISTENER_EVENTS)
+		if (g->listeners[i].kind == kind)
 			return true;
 	return false;
+}
+
+bool generation_is_fed(const struct generation *g) {
+	return generation_has_listener(g, LISTENER_SYSLOG) ||
+	    generation_has_listener(g, LISTENER_EVENTS);
 }
 
 bool generation_reads_sd_journal(const struct generation *g) {

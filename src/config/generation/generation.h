@@ -439,6 +439,8 @@ static inline bool generation_has_cluster(const struct generation *g) {
  * cluster, classes and limits stand, before the generation is published. */
 void generation_share_out(struct generation *g);
 
+/* Is there a socket of this kind? */
+bool generation_has_listener(const struct generation *g, enum listener_kind kind);
 /* Do sockets bring what mail servers tell, besides their logs (listen.syslog, listen.events)? */
 bool generation_is_fed(const struct generation *g);
 /* Is the log of one systemd's journal? */

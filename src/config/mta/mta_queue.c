@@ -88,15 +88,6 @@ static void compile_queues(struct compilation *c, const config_setting_t *group,
 	add_list(c, group, "mta[].queue", mta);
 }
 
-static bool has_listener(const struct compilation *c, enum listener_kind kind) {
-	const struct generation *header = compilation_header(c);
-
-	for (uint32_t i = 0; i < header->listener_count; i++)
-		if (header->listeners[i].kind == kind)
-			return true;
-	return false;
-}
-
 /* --- what Sendmail's own file says ---------------------------------------------------- */
 
 static bool is_driven(const struct compilation *c, const struct generation_mta *mta,
@@ -223,10 +214,12 @@ void compile_mta_queue_beside(struct compilation *c, const config_setting_t *gro
 /* Without questions nothing can be kept back, without results nothing is learned. */
 static void check_needs(struct compilation *c, const config_setting_t *where,
     const struct generation_mta *mta) {
-	if (!has_listener(c, LISTENER_SOCKETMAP))
+	const struct generation *header = compilation_header(c);
+
+	if (!generation_has_listener(header, LISTENER_SOCKETMAP))
 		complain(c, where, "mta.drive needs listen.socketmap, where Sendmail asks for "
 		    "each recipient (sendmail-outbound.mc)");
-	if (mta->log == 0 && !has_listener(c, LISTENER_SYSLOG))
+	if (mta->log == 0 && !generation_has_listener(header, LISTENER_SYSLOG))
 		complain(c, where, "mta.drive needs the results of deliveries: mta.log, or "
 		    "listen.syslog");
 }
