@@ -61,28 +61,6 @@ void simulate_events_free(struct simulated_events *events) {
 	*events = (struct simulated_events){ .heap = NULL };
 }
 
-void simulate_ring_push(struct simulated_ring *ring, const struct simulated_event *event) {
-	if (ring->count == ring->size) {
-		size_t size = ring->size > 0 ? 2 * ring->size : 16;
-		struct simulated_event *list = memory_of(size, sizeof(*list));
-
-		for (size_t i = 0; i < ring->count; i++)
-			list[i] = ring->list[(ring->head + i) % ring->size];
-		free(ring->list);
-		*ring = (struct simulated_ring){ .list = list, .count = ring->count,
-			.size = size };
-	}
-	ring->list[(ring->head + ring->count++) % ring->size] = *event;
-}
-
-struct simulated_event simulate_ring_pop(struct simulated_ring *ring) {
-	struct simulated_event event = ring->list[ring->head];
-
-	ring->head = (ring->head + 1) % ring->size;
-	ring->count--;
-	return event;
-}
-
-bool simulate_ring_is_due(const struct simulated_ring *ring, int64_t now_ns) {
-	return ring->count > 0 && ring->list[ring->head].at_ns <= now_ns;
+bool simulate_is_due(const struct simulated_events *events, int64_t now_ns) {
+	return events->count > 0 && events->heap[0].at_ns <= now_ns;
 }

@@ -37,21 +37,11 @@ struct simulated_events {
 uint64_t simulate_random(uint64_t *state);
 double simulate_share(uint64_t *state);
 
-/* Those that came first go first. */
-struct simulated_ring {
-	struct simulated_event *list;	/* to be freed by the caller */
-	size_t head, count, size;
-};
-
-void simulate_ring_push(struct simulated_ring *ring, const struct simulated_event *event);
-/* The first one, which must be there. */
-struct simulated_event simulate_ring_pop(struct simulated_ring *ring);
-/* Has the time of the first one come? */
-bool simulate_ring_is_due(const struct simulated_ring *ring, int64_t now_ns);
-
 void simulate_push(struct simulated_events *events, const struct simulated_event *event);
 /* The next one, which must be there. */
 struct simulated_event simulate_pop(struct simulated_events *events);
+/* Has the time of the next one come? */
+bool simulate_is_due(const struct simulated_events *events, int64_t now_ns);
 void simulate_events_free(struct simulated_events *events);
 
 #endif

@@ -70,6 +70,10 @@ static void queue_id(uint32_t number, char id[16]) {
 	snprintf(id, 16, "6AR%08u", number);
 }
 
+static uint64_t queue_key(const char *id) {
+	return messages_key(mta, directory, id);
+}
+
 static size_t queue_domain(uint32_t number, uint32_t recipient, char domain[32]) {
 	return (size_t)snprintf(domain, 32, "customer%u.example",
 	    (number * 7 + recipient) % DESTINATIONS);
@@ -118,7 +122,7 @@ static void queue_begin(struct queue_world *w, unsigned log, const char *id) {
 	/* unlike each other by half, so that they end in another order */
 	end.at_ns = w->now_ns + (int64_t)((0.75 + simulate_share(&w->random) / 2) *
 		(double)w->simulation->delivery_ns);
-	if (messages_start(w->logs[log], mta, directory, id, 0, queue_wall(w)) == 0)
+	if (messages_start(w->logs[log], queue_key(id), 0, queue_wall(w)) == 0)
 		w->failed = true;
 	simulate_push(&w->events, &end);
 	w->running++;
@@ -137,8 +141,8 @@ static void queue_deliver(struct queue_world *w, uint32_t number, const char *id
 
 		if (simulate_share(&w->random) < w->simulation->deferred)
 			continue;
-		if (messages_delivered(w->logs[queued->log], mta, directory, id, domain, length,
-			1, 0, queue_wall(w)) == 0)
+		if (messages_delivered(w->logs[queued->log], queue_key(id), domain, length, 1, 0,
+		    queue_wall(w)) == 0)
 			w->failed = true;
 		queued->left--;
 		w->result->delivered++;
@@ -171,7 +175,7 @@ static void queue_end(struct queue_world *w, uint32_t number) {
 		w->result->returned += queued->left;
 		w->gone++;
 	}
-	if (messages_finish(w->logs[before], mta, directory, id, queue_wall(w)) == 0)
+	if (messages_finish(w->logs[before], queue_key(id), queue_wall(w)) == 0)
 		w->failed = true;
 }
 
@@ -274,12 +278,12 @@ static void queue_run(struct queue_world *w, bool in_memory) {
 	for (uint32_t turns = 0; !w->failed && w->gone < w->simulation->messages; turns++) {
 		int64_t turn_ns, fill_ns, next_ns;
 
-		while (w->events.count > 0 && w->events.heap[0].at_ns <= w->now_ns && !w->failed)
+		while (simulate_is_due(&w->events, w->now_ns) && !w->failed)
 			queue_event(w, in_memory);
 		turn_ns = queue_turn(w);
 		fill_ns = queue_fill(w);
 		next_ns = turn_ns < fill_ns ? turn_ns : fill_ns;
-		if (w->events.count > 0 && w->events.heap[0].at_ns < next_ns)
+		if (simulate_is_due(&w->events, next_ns))
 			next_ns = w->events.heap[0].at_ns;
 		if (turns == TURNS_MOST || next_ns == INT64_MAX)
 			w->failed = true;

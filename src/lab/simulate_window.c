@@ -59,8 +59,8 @@ struct world {
 	uint32_t accepted;	/* served, or in the server's queue */
 	double sum, squares;
 	int64_t shown_ns;
-	struct simulated_ring queue;	/* at the server; at_ns: when they give up */
-	struct simulated_ring idle;	/* cached connections; at_ns: when they are closed */
+	struct simulated_events queue;	/* at the server; at_ns: when they give up */
+	struct simulated_events idle;	/* cached connections; at_ns: when they are closed */
 };
 
 /* Exponentially distributed, of mean 1, by comparisons alone (von Neumann). */
@@ -104,7 +104,7 @@ static void server_serve(struct world *world, struct simulated_event *attempt) {
 /* Those that waited for their turn at the server. */
 static void serve_queue(struct world *world) {
 	while (world->queue.count > 0 && world->served < server_limit(world)) {
-		struct simulated_event next = simulate_ring_pop(&world->queue);
+		struct simulated_event next = simulate_pop(&world->queue);
 
 		server_serve(world, &next);
 	}
@@ -112,7 +112,7 @@ static void serve_queue(struct world *world) {
 
 /* An idle connection goes on with this delivery. */
 static void connection_reuse(struct world *world, struct simulated_event *attempt) {
-	attempt->opened_ns = simulate_ring_pop(&world->idle).opened_ns;
+	attempt->opened_ns = simulate_pop(&world->idle).opened_ns;
 	attempt->level = world->accepted;
 	attempt->accepted = true;
 	world->served--;
@@ -121,10 +121,10 @@ static void connection_reuse(struct world *world, struct simulated_event *attemp
 
 /* What has been idle for too long; what has waited for its turn for too long. */
 static void close_late(struct world *world) {
-	for (; simulate_ring_is_due(&world->idle, world->now_ns); world->accepted--, world->served--)
-		(void)simulate_ring_pop(&world->idle);
-	for (; simulate_ring_is_due(&world->queue, world->now_ns); world->accepted--) {
-		struct simulated_event attempt = simulate_ring_pop(&world->queue);
+	for (; simulate_is_due(&world->idle, world->now_ns); world->accepted--, world->served--)
+		(void)simulate_pop(&world->idle);
+	for (; simulate_is_due(&world->queue, world->now_ns); world->accepted--) {
+		struct simulated_event attempt = simulate_pop(&world->queue);
 
 		attempt.accepted = false;
 		simulate_push(&world->events, &attempt);
@@ -163,7 +163,7 @@ static void attempt_arrive(struct world *world, struct simulated_event *attempt)
 	else if (s->mode == SERVER_TARPIT || world->served < limit)
 		server_serve(world, attempt);
 	else
-		simulate_ring_push(&world->queue, attempt);
+		simulate_push(&world->queue, attempt);
 }
 
 /* --- the client -------------------------------------------------------------------- */
@@ -284,10 +284,10 @@ static int64_t law_due_ns(const struct world *world) {
 	if (world->simulation->levels == LEVELS_LOG &&
 	    level_due_ns(&world->level) < due_ns)
 		due_ns = level_due_ns(&world->level);
-	if (simulate_ring_is_due(&world->idle, due_ns))
-		due_ns = world->idle.list[world->idle.head].at_ns;
-	if (simulate_ring_is_due(&world->queue, due_ns))
-		due_ns = world->queue.list[world->queue.head].at_ns;
+	if (simulate_is_due(&world->idle, due_ns))
+		due_ns = world->idle.heap[0].at_ns;
+	if (simulate_is_due(&world->queue, due_ns))
+		due_ns = world->queue.heap[0].at_ns;
 	return due_ns > world->now_ns ? due_ns : world->now_ns;
 }
 
@@ -372,7 +372,7 @@ static void attempt_leave(struct world *world, struct simulated_event *event) {
 
 	if (event->accepted && cache_ns > 0 && world->now_ns - event->opened_ns < REUSE_NS) {
 		event->at_ns = world->now_ns + cache_ns;
-		simulate_ring_push(&world->idle, event);
+		simulate_push(&world->idle, event);
 		return;
 	}
 	world->served -= event->served;
@@ -432,7 +432,7 @@ static void world_step(struct world *world) {
 	struct simulated_event event;
 	struct window_change change;
 
-	if (world->events.count > 0 && world->events.heap[0].at_ns <= due_ns) {
+	if (simulate_is_due(&world->events, due_ns)) {
 		event = simulate_pop(&world->events);
 		show_until(world, event.at_ns);
 		world->now_ns = event.at_ns;
@@ -497,7 +497,7 @@ void simulate_window(const struct simulation *simulation,
 		world_step(&world);
 	sum_up(&world);
 	simulate_events_free(&world.events);
-	free(world.queue.list);
-	free(world.idle.list);
+	simulate_events_free(&world.queue);
+	simulate_events_free(&world.idle);
 	free(entries);
 }
