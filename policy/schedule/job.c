@@ -85,8 +85,7 @@ bool job_batch_add(struct job_board *board, uint32_t number, uint32_t queue_numb
 
 	if (i != JOB_NONE)
 		peer = job_peer_find(board, i, queue_number);
-	if (peer == JOB_NONE && board->peers.free == 0 &&
-	    board->peers.high == board->peers.capacity)
+	if (peer == JOB_NONE && board->peers.used == board->peers.capacity)
 		return false;
 	if (recipients == 0)
 		return true;

@@ -46,15 +46,21 @@ static uint64_t reserve(uint64_t *end, uint64_t count, size_t size) {
 	return at;
 }
 
+static void lay_table(struct job_table *table, uint32_t capacity, size_t each, uint64_t *end) {
+	table->capacity = clip(capacity);
+	table->each = (uint32_t)each;
+	table->at = reserve(end, table->capacity, each);
+}
+
 static uint64_t lay_out(struct job_board *board, const struct job_capacity *capacity) {
 	uint64_t end = sizeof *board;
 	uint32_t size, hash = 16;
 
-	board->transports.capacity = clip(capacity->transports);
-	board->queues.capacity = clip(capacity->queues);
-	board->messages.capacity = clip(capacity->messages);
-	board->jobs.capacity = clip(capacity->jobs);
-	board->peers.capacity = clip(capacity->peers);
+	lay_table(&board->transports, capacity->transports, sizeof(struct job_transport), &end);
+	lay_table(&board->queues, capacity->queues, sizeof(struct job_queue), &end);
+	lay_table(&board->messages, capacity->messages, sizeof(struct job_message), &end);
+	lay_table(&board->jobs, capacity->jobs, sizeof(struct job), &end);
+	lay_table(&board->peers, capacity->peers, sizeof(struct job_peer), &end);
 	while (hash < board->peers.capacity)
 		hash *= 2;
 	board->hash_mask = hash - 1;
@@ -71,12 +77,6 @@ static uint64_t lay_out(struct job_board *board, const struct job_capacity *capa
 		if (size == JOB_FANOUT)
 			break;
 	}
-	board->transports_at = reserve(&end, board->transports.capacity,
-	    sizeof(struct job_transport));
-	board->queues_at = reserve(&end, board->queues.capacity, sizeof(struct job_queue));
-	board->messages_at = reserve(&end, board->messages.capacity, sizeof(struct job_message));
-	board->jobs_at = reserve(&end, board->jobs.capacity, sizeof(struct job));
-	board->peers_at = reserve(&end, board->peers.capacity, sizeof(struct job_peer));
 	board->hash_at = reserve(&end, hash, sizeof(uint32_t));
 	board->heaps_at = reserve(&end, (uint64_t)board->transports.capacity *
 	    board->queues.capacity, sizeof(uint32_t));
@@ -109,29 +109,27 @@ struct job_board *job_board_begin(void *memory, const struct job_capacity *capac
 
 /* --- tables ------------------------------------------------------------------- */
 
-/* A free place (of freed ones: + 1 in *link); JOB_NONE. */
-static uint32_t table_take(struct job_table *table) {
-	if (table->free != 0 || table->high == table->capacity)
+static void *table_place(struct job_board *board, const struct job_table *table, uint32_t i) {
+	return (char *)board + table->at + (uint64_t)i * table->each;
+}
+
+/* A free place, all zeros; JOB_NONE: the table is full. */
+static uint32_t table_take(struct job_board *board, struct job_table *table) {
+	uint32_t i = table->free != 0 ? table->free - 1 : table->high;
+
+	if (i == table->capacity)
 		return JOB_NONE;
-	table->used++;
-	return table->high++;
-}
-
-static bool table_is_full(const struct job_table *table) {
-	return table->free == 0 && table->high == table->capacity;
-}
-
-/* Takes the first freed place, whose link holds the next. */
-static uint32_t table_reuse(struct job_table *table, uint32_t next) {
-	uint32_t i = table->free - 1;
-
-	table->free = next;
+	if (table->free != 0)
+		memcpy(&table->free, table_place(board, table, i), sizeof(table->free));
+	else
+		table->high++;
+	memset(table_place(board, table, i), 0, table->each);
 	table->used++;
 	return i;
 }
 
-static void table_free(struct job_table *table, uint32_t i, uint32_t *link) {
-	*link = table->free;
+static void table_free(struct job_board *board, struct job_table *table, uint32_t i) {
+	memcpy(table_place(board, table, i), &table->free, sizeof(table->free));
 	table->free = i + 1;
 	table->used--;
 }
@@ -140,13 +138,12 @@ static void table_free(struct job_table *table, uint32_t i, uint32_t *link) {
 
 uint32_t job_transport_open(struct job_board *board, const struct job_settings *settings,
     uint64_t word) {
-	uint32_t i = table_take(&board->transports);
+	uint32_t i = table_take(board, &board->transports);
 	struct job_transport *transport;
 
 	if (i == JOB_NONE)
 		return JOB_NONE;
 	transport = job_transport_at(board, i);
-	memset(transport, 0, sizeof *transport);
 	transport->word = word;
 	transport->first = transport->last = JOB_NONE;
 	transport->time_root = JOB_NONE;
@@ -190,16 +187,12 @@ void job_transport_adjust(struct job_board *board, uint32_t transport,
 
 uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t window,
     uint64_t word) {
-	struct job_table *table = &board->queues;
+	uint32_t i = table_take(board, &board->queues);
 	struct job_queue *queue;
-	uint32_t i;
 
-	if (table_is_full(table))
+	if (i == JOB_NONE)
 		return JOB_NONE;
-	i = table->free != 0 ? table_reuse(table, job_queue_at(board, table->free - 1)->transport) :
-	    table_take(table);
 	queue = job_queue_at(board, i);
-	memset(queue, 0, sizeof *queue);
 	queue->word = word;
 	queue->transport = transport;
 	queue->window = window;
@@ -216,28 +209,26 @@ bool job_queue_close(struct job_board *board, uint32_t i) {
 		return false;
 	job_heap_remove(board, i);
 	queue->used = 0;
-	table_free(&board->queues, i, &queue->transport);
+	table_free(board, &board->queues, i);
 	return true;
 }
 
 /* --- messages and jobs ------------------------------------------------------------ */
 
 uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued_ns) {
-	struct job_table *table = &board->messages;
 	int64_t queued_s = job_seconds(queued_ns);
 	struct job_message *message;
-	uint32_t i;
+	uint32_t i = JOB_NONE;
 
-	if (table_is_full(table) || table->used >= board->pool.message_active_limit)
+	if (board->messages.used < board->pool.message_active_limit)
+		i = table_take(board, &board->messages);
+	if (i == JOB_NONE)
 		return JOB_NONE;
 	if (!board->based) {
 		board->base_s = queued_s - INT32_MAX;
 		board->based = 1;
 	}
-	i = table->free != 0 ? table_reuse(table, job_message_at(board, table->free - 1)->jobs) :
-	    table_take(table);
 	message = job_message_at(board, i);
-	memset(message, 0, sizeof *message);
 	message->word = word;
 	message->queued_s = queued_s;
 	message->queued = queued_s <= board->base_s ? 0 :
@@ -260,7 +251,7 @@ void job_message_destroy(struct job_board *board, uint32_t i) {
 		job_destroy(board, message->jobs);
 	pool_unpromise(board, i);
 	message->used = 0;
-	table_free(&board->messages, i, &message->jobs);
+	table_free(board, &board->messages, i);
 }
 
 uint32_t job_find(const struct job_board *board, uint32_t message, uint32_t transport) {
@@ -272,17 +263,13 @@ uint32_t job_find(const struct job_board *board, uint32_t message, uint32_t tran
 }
 
 uint32_t job_create(struct job_board *board, uint32_t message, uint32_t transport) {
-	struct job_table *table = &board->jobs;
 	uint32_t *end = &job_message_at(board, message)->jobs;
+	uint32_t i = table_take(board, &board->jobs);
 	struct job *job;
-	uint32_t i;
 
-	if (table_is_full(table))
+	if (i == JOB_NONE)
 		return JOB_NONE;
-	i = table->free != 0 ? table_reuse(table, job_at(board, table->free - 1)->sibling_job) :
-	    table_take(table);
 	job = job_at(board, i);
-	memset(job, 0, sizeof *job);
 	job->message = message;
 	job->transport = transport;
 	job->sibling_job = JOB_NONE;
@@ -308,7 +295,7 @@ void job_destroy(struct job_board *board, uint32_t i) {
 	while (*link != i)
 		link = &job_at(board, *link)->sibling_job;
 	*link = job->sibling_job;
-	table_free(&board->jobs, i, &job->sibling_job);
+	table_free(board, &board->jobs, i);
 }
 
 /* --- peers ------------------------------------------------------------------------- */
@@ -362,17 +349,13 @@ uint32_t job_peer_find(const struct job_board *board, uint32_t i, uint32_t queue
 }
 
 uint32_t job_peer_create(struct job_board *board, uint32_t job_number, uint32_t queue) {
-	struct job_table *table = &board->peers;
 	struct job *job = job_at(board, job_number);
+	uint32_t i = table_take(board, &board->peers);
 	struct job_peer *peer;
-	uint32_t i;
 
-	if (table_is_full(table))
+	if (i == JOB_NONE)
 		return JOB_NONE;
-	i = table->free != 0 ? table_reuse(table, job_peer_at(board, table->free - 1)->behind) :
-	    table_take(table);
 	peer = job_peer_at(board, i);
-	memset(peer, 0, sizeof *peer);
 	peer->job = job_number;
 	peer->queue = queue;
 	if (job->peers == JOB_NONE) {
@@ -416,5 +399,5 @@ void job_peer_destroy(struct job_board *board, uint32_t i) {
 			job->peers = peer->behind;
 	}
 	job->peer_count--;
-	table_free(&board->peers, i, &peer->behind);
+	table_free(board, &board->peers, i);
 }

@@ -61,7 +61,7 @@ struct job {
 	uint64_t linked;	/* comes behind those of the same age that were linked before */
 	uint32_t message;
 	uint32_t transport;
-	uint32_t sibling_job;	/* next job of the message; of free ones: next free */
+	uint32_t sibling_job;	/* next job of the message */
 	uint32_t before, behind;	/* in the scheduler's list */
 	uint32_t slot;
 	uint32_t parent;	/* stack */
@@ -86,7 +86,7 @@ struct job_peer {
 	struct job_link link;	/* in the queue's order */
 	uint32_t job;
 	uint32_t queue;
-	uint32_t before, behind;	/* ring of the job; free ones: next free */
+	uint32_t before, behind;	/* ring of the job */
 	uint32_t hash_next;	/* + 1 */
 	uint32_t waiting;	/* entries: all full but the last, and a first that was put back */
 	uint32_t recipients;	/* that wait */
@@ -100,7 +100,7 @@ enum job_in { JOB_IN_NONE, JOB_IN_ROW, JOB_IN_TREE };
 
 struct job_queue {
 	uint64_t word;
-	uint32_t transport;	/* free ones: next free */
+	uint32_t transport;
 	uint32_t window;
 	uint32_t busy;
 	uint32_t waiting;	/* entries */
@@ -123,7 +123,7 @@ struct job_message {
 	int64_t queued_s;
 	int64_t refill_s;
 	uint32_t queued;	/* since the board's base */
-	uint32_t jobs;		/* first; free ones: next free */
+	uint32_t jobs;		/* first */
 	uint32_t unread;
 	uint32_t entries;	/* waiting and running */
 	uint32_t promised;	/* recipients that may be read in the batch to come */
@@ -155,8 +155,11 @@ struct job_transport {
 	uint64_t in_core;	/* recipients */
 };
 
-/* A table's places are used from the first; freed ones form a list. */
+/* A table's places are used from the first; freed ones form a list: each begins with the next one
+ * (+ 1). */
 struct job_table {
+	uint64_t at;		/* bytes from the board's start */
+	uint32_t each;		/* bytes of a place */
 	uint32_t capacity, high, free, used;
 };
 
@@ -175,27 +178,25 @@ struct job_board {
 	uint32_t level_size[JOB_LEVELS];
 	uint64_t level_at[JOB_LEVELS];	/* in slots, from a transport's first */
 	uint64_t slots_each;	/* slots of one transport, all levels */
-	/* bytes from the board's start */
-	uint64_t transports_at, queues_at, messages_at, jobs_at, peers_at, hash_at, heaps_at,
-	    slots_at;
+	uint64_t hash_at, heaps_at, slots_at;	/* bytes from the board's start */
 };
 
 #define JOB_AT(board, offset, type, index) \
 	((type *)(void *)((char *)(board) + (offset)) + (index))
 static inline struct job *job_at(const struct job_board *board, uint32_t i) {
-	return JOB_AT(board, board->jobs_at, struct job, i);
+	return JOB_AT(board, board->jobs.at, struct job, i);
 }
 static inline struct job_peer *job_peer_at(const struct job_board *board, uint32_t i) {
-	return JOB_AT(board, board->peers_at, struct job_peer, i);
+	return JOB_AT(board, board->peers.at, struct job_peer, i);
 }
 static inline struct job_queue *job_queue_at(const struct job_board *board, uint32_t i) {
-	return JOB_AT(board, board->queues_at, struct job_queue, i);
+	return JOB_AT(board, board->queues.at, struct job_queue, i);
 }
 static inline struct job_message *job_message_at(const struct job_board *board, uint32_t i) {
-	return JOB_AT(board, board->messages_at, struct job_message, i);
+	return JOB_AT(board, board->messages.at, struct job_message, i);
 }
 static inline struct job_transport *job_transport_at(const struct job_board *board, uint32_t i) {
-	return JOB_AT(board, board->transports_at, struct job_transport, i);
+	return JOB_AT(board, board->transports.at, struct job_transport, i);
 }
 static inline struct job_slot *job_level(const struct job_board *board, uint32_t transport,
     uint32_t level) {
