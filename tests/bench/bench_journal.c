@@ -141,10 +141,9 @@ static void work_on(struct messages *messages, unsigned number, int64_t wall_ns)
 	    number % 50000);
 
 	snprintf(id, sizeof(id), "1AM2xK%07u", number);
-	if (messages_start(messages, "sendmail", "/var/spool/mqueue", id, 0, wall_ns) == 0)
+	if (messages_start(messages, messages_key("sendmail", "/var/spool/mqueue", id), 0, wall_ns) == 0)
 		give_up("start");
-	if (number % 2 == 0 && messages_delivered(messages, "sendmail", "/var/spool/mqueue",
-		id, domain, length, 1, 0, wall_ns) == 0)
+	if (number % 2 == 0 && messages_delivered(messages, messages_key("sendmail", "/var/spool/mqueue", id), domain, length, 1, 0, wall_ns) == 0)
 		give_up("delivered");
 }
 
@@ -283,7 +282,7 @@ static void bench_deliveries(void) {
 		put(messages, 2 * i, 0, wall_ns);
 		work_on(messages, 2 * i, wall_ns);
 		snprintf(id, sizeof(id), "1AM2xK%07u", 2 * i);
-		(void)messages_finish(messages, "sendmail", "/var/spool/mqueue", id, wall_ns);
+		(void)messages_finish(messages, messages_key("sendmail", "/var/spool/mqueue", id), wall_ns);
 	}
 	journal_log_count(messages_log(messages), &after);
 	all = (double)(after.syncs - before.syncs);

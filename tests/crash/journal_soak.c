@@ -87,7 +87,7 @@ static void work_on(const struct messages_envelope *envelope) {
 	}
 	snprintf(id, sizeof(id), "%s", envelope->id);
 	memcpy(domain, envelope->groups[0].domain, length);
-	if (messages_start(messages, "sendmail", "/var/spool/mqueue", id, 0, wall_ns) == 0)
+	if (messages_start(messages, messages_key("sendmail", "/var/spool/mqueue", id), 0, wall_ns) == 0)
 		fail("it cannot be started", number);
 	if (drawn < 100 && put_count < wanted) {
 		static const int minutes[] = { 5, 10, 20, 30 };
@@ -96,9 +96,8 @@ static void work_on(const struct messages_envelope *envelope) {
 		    60 * NS_PER_SECOND * minutes[tries < 4 ? tries : 3]));
 		return;
 	}
-	if (messages_delivered(messages, "sendmail", "/var/spool/mqueue", id, domain, length,
-		1, 0, wall_ns) == 0 || messages_finish(messages, "sendmail",
-		"/var/spool/mqueue", id, wall_ns) == 0)
+	if (messages_delivered(messages, messages_key("sendmail", "/var/spool/mqueue", id), domain, length,
+		1, 0, wall_ns) == 0 || messages_finish(messages, messages_key("sendmail", "/var/spool/mqueue", id), wall_ns) == 0)
 		fail("it cannot be finished", number);
 	done[number / 8] |= (uint8_t)(1u << number % 8);
 	done_count++;

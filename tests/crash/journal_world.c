@@ -205,7 +205,7 @@ static void finish(struct world *world, unsigned number) {
 	identify(number, id);
 	oracle_begin(&world->oracle, number, &none);
 	trace(world, "finish %u", number);
-	sequence = messages_finish(world->messages, mta, directory, id, world->wall_ns);
+	sequence = messages_finish(world->messages, messages_key(mta, directory, id), world->wall_ns);
 	told(world, number, sequence);
 	world->status[number] = WORLD_NONE;
 	trace(world, "  sequence %" PRIu64, sequence);
@@ -219,7 +219,7 @@ static void start(struct world *world, unsigned number) {
 	identify(number, id);
 	oracle_begin(&world->oracle, number, &state);
 	trace(world, "start %u", number);
-	sequence = messages_start(world->messages, mta, directory, id, 0, world->wall_ns);
+	sequence = messages_start(world->messages, messages_key(mta, directory, id), 0, world->wall_ns);
 	told(world, number, sequence);
 	/* while the disk fails, or is read again, it is run all the same, and not told of */
 	world->status[number] = sequence != 0 ? WORLD_WORKING : WORLD_HELD;
@@ -241,7 +241,7 @@ static void deliver(struct world *world, unsigned number) {
 	identify(number, id);
 	oracle_begin(&world->oracle, number, &state);
 	trace(world, "delivered %u of %u at %s", count, number, domains[group]);
-	sequence = messages_delivered(world->messages, mta, directory, id, domains[group],
+	sequence = messages_delivered(world->messages, messages_key(mta, directory, id), domains[group],
 	    strlen(domains[group]), count, state.left[group], world->wall_ns);
 	told(world, number, sequence);
 	trace(world, "  sequence %" PRIu64, sequence);
@@ -315,8 +315,8 @@ static void look_through(struct world *world) {
 		if (world->missing[i])
 			continue;
 		if (below(world, 2) == 0)
-			messages_seen(world->messages, mta, directory, id);
-		else if (messages_knows(world->messages, mta, directory, id,
+			messages_seen(world->messages, messages_key(mta, directory, id));
+		else if (messages_knows(world->messages, messages_key(mta, directory, id),
 			oracle_newest(&world->oracle, i).generation) !=
 		    (world->status[i] != WORLD_NONE) && !world->excused)
 			world_fail(world, "message %u: known, or not, and should not be so", i);
@@ -364,7 +364,7 @@ static void finish_again(struct world *world, unsigned number) {
 	identify(number, id);
 	trace(world, "finish %u again", number);
 	oracle_begin(&world->oracle, number, &none);
-	oracle_end(&world->oracle, number, messages_finish(world->messages, mta, directory, id,
+	oracle_end(&world->oracle, number, messages_finish(world->messages, messages_key(mta, directory, id),
 	    world->wall_ns));
 	acknowledge(world);
 	world->status[number] = WORLD_NONE;
@@ -487,13 +487,13 @@ void world_close(struct world *world) {
 
 /* --- what is there -------------------------------------------------------------------------------- */
 
-static bool show(void *context, const struct messages_envelope *envelope) {
+static void show(void *context, const struct messages_envelope *envelope) {
 	struct world *world = context;
 	struct oracle_state state;
 	unsigned number = read_letter(world, envelope, &state);
 
 	if (number == ORACLE_MESSAGES)
-		return false;
+		return;
 	/* what is written anew meanwhile may come twice */
 	if (world->shown[number] &&
 	    memcmp(&state, &world->found[number], sizeof(state)) != 0)
@@ -501,7 +501,6 @@ static bool show(void *context, const struct messages_envelope *envelope) {
 	world->shown[number] = true;
 	world->found[number] = state;
 	world->due_ns[number] = envelope->due_ns;
-	return false;
 }
 
 static bool step_until(struct world *world, bool (*done)(const struct messages *messages),
@@ -514,10 +513,6 @@ static bool step_until(struct world *world, bool (*done)(const struct messages *
 		turn(world, NS_PER_MS);
 	}
 	return true;
-}
-
-static bool is_shown(const struct messages *messages) {
-	return !messages_is_looking(messages);
 }
 
 static void judge(struct world *world, unsigned number) {
@@ -539,7 +534,7 @@ static void judge(struct world *world, unsigned number) {
 		fputc('\n', stderr);
 	}
 	identify(number, id);
-	if (messages_knows(world->messages, mta, directory, id,
+	if (messages_knows(world->messages, messages_key(mta, directory, id),
 		world->shown[number] ? found->generation : newest.generation) !=
 	    world->shown[number])
 		world_fail(world, "message %u is known and is not there, or the other way",
@@ -577,12 +572,13 @@ bool world_knows(struct world *world, unsigned number) {
 	char id[16];
 
 	identify(number, id);
-	return messages_knows(world->messages, mta, directory, id,
+	return messages_knows(world->messages, messages_key(mta, directory, id),
 	    oracle_newest(&world->oracle, number).generation);
 }
 
 bool world_recover(struct world *world) {
 	struct messages_totals totals;
+	struct messages_walk *walk;
 	uint64_t there = 0;
 
 	if (world->failed)
@@ -592,9 +588,16 @@ bool world_recover(struct world *world) {
 	if (!step_until(world, messages_is_recovered, "recovery") ||
 	    !step_until(world, messages_is_indexed, "the index"))
 		return false;
-	messages_look(world->messages, show, world);
-	if (!step_until(world, is_shown, "the look"))
-		return false;
+	walk = messages_walk_open(world->messages);
+	for (unsigned i = 0; walk != NULL && messages_walk_on(world->messages, walk, show, world);
+	     i++) {
+		if (i == RECOVERY_STEPS) {
+			world_fail(world, "the walk does not end");
+			break;
+		}
+		turn(world, NS_PER_MS);
+	}
+	messages_walk_close(&walk);
 	for (unsigned i = 0; i < ORACLE_MESSAGES; i++) {
 		judge(world, i);
 		there += world->shown[i];

@@ -238,12 +238,11 @@ static void read_all(const struct journal_storage *storage) {
 	journal_reader_close(&reader);
 }
 
-static bool count_shown(void *context, const struct messages_envelope *envelope) {
+static void count_shown(void *context, const struct messages_envelope *envelope) {
 	MUST(strlen(envelope->id) <= MESSAGES_DOMAIN_MAX);
 	for (unsigned i = 0; i < envelope->group_count; i++)
 		MUST(envelope->groups[i].length <= UINT16_MAX);
 	++*(uint64_t *)context;
-	return false;
 }
 
 static void put_nothing(void *context) {
@@ -257,6 +256,7 @@ static uint64_t recover(const struct journal_storage *storage, struct messages *
 	struct messages_settings settings = messages_defaults;
 	uint64_t shown = 0;
 	struct diag diag;
+	struct messages_walk *walk;
 	unsigned rounds = 0;
 
 	settings.log = (struct journal_log_options){ .kind = JOURNAL_QUEUE,
@@ -267,12 +267,13 @@ static uint64_t recover(const struct journal_storage *storage, struct messages *
 		*now_ns += NS_PER_MS;
 		(void)messages_turn(*messages, *now_ns, *now_ns);
 	}
-	messages_look(*messages, count_shown, &shown);
-	while (messages_is_looking(*messages)) {
+	walk = messages_walk_open(*messages);
+	while (walk != NULL && messages_walk_on(*messages, walk, count_shown, &shown)) {
 		MUST(rounds++ < ROUNDS);
 		*now_ns += NS_PER_MS;
 		(void)messages_turn(*messages, *now_ns, *now_ns);
 	}
+	messages_walk_close(&walk);
 	return shown;
 }
 
@@ -281,7 +282,7 @@ static void work(struct messages *messages, int64_t *now_ns) {
 	char mta[256], directory[1024], id[256];
 	int64_t next_ns;
 
-	const struct messages_line line = { .to = "u@a.example", .length = 11,
+	const struct messages_line line = { .id = id, .to = "u@a.example", .length = 11,
 		.domain = "a.example", .domain_length = 9, .recipients = 1, .pid = 7 };
 
 	for (unsigned i = 0; i < 64; i++) {
@@ -294,12 +295,13 @@ static void work(struct messages *messages, int64_t *now_ns) {
 		snprintf(id, sizeof(id), "%s", envelope.id);
 		if (i % 3 == 0)
 			(void)messages_put(messages, &envelope, i % 2 == 0, *now_ns);
-		(void)messages_start(messages, mta, directory, id, 0, *now_ns);
-		(void)messages_told(messages, mta, directory, id, &line, *now_ns);
-		(void)messages_delivered(messages, mta, directory, id, "a.example", 9, 1,
+		(void)messages_start(messages, messages_key(mta, directory, id), 0, *now_ns);
+		(void)messages_told(messages, messages_key(mta, directory, id), &line,
+		    *now_ns);
+		(void)messages_delivered(messages, messages_key(mta, directory, id), "a.example", 9, 1,
 		    i & 3, *now_ns);
 		if (i % 2 == 0)
-			(void)messages_finish(messages, mta, directory, id, *now_ns);
+			(void)messages_finish(messages, messages_key(mta, directory, id), *now_ns);
 	}
 }
 

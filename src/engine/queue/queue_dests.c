@@ -208,7 +208,7 @@ void queue_unuse_domain(struct queue *queue, struct domain *d) {
 /* --- where it belongs now ---------------------------------------------------------- */
 
 static void move_part(struct queue *queue, struct part *p, struct dest *to, int64_t now_ns) {
-	if (p->peer != NULL)
+	if (p->on_board)
 		queue_unplace(queue, p->message);
 	queue_unlink_part(p);
 	queue_link_part(p, to);

@@ -116,47 +116,13 @@ void queue_set_queued(struct message *m, bool queued, int64_t now_ns) {
 
 /* --- what waits for one destination ----------------------------------------------------- */
 
-static uint64_t peer_hash(const struct envelope *envelope, const struct dest *dest) {
-	return ((uint64_t)(uintptr_t)envelope * UINT64_C(0x9e3779b97f4a7c15) ^
-	    (uint64_t)(uintptr_t)dest) * UINT64_C(0xbf58476d1ce4e5b9) >> 16;
-}
-
-static struct peer *find_peer(const struct queue *queue, const struct envelope *envelope,
-    const struct dest *dest) {
-	const struct map_cell *cell = map_find(&queue->peer_map, peer_hash(envelope, dest));
-
-	for (; cell != NULL; cell = map_next(&queue->peer_map, cell)) {
-		struct peer *peer = cell->item;
-
-		if (peer->envelope == envelope && peer->dest == dest)
-			return peer;
-	}
-	return NULL;
-}
-
-static struct peer *make_peer(struct queue *queue, struct envelope *envelope,
-    struct dest *dest) {
-	struct peer *peer = malloc(sizeof(*peer));
-	struct map_cell *cell = peer == NULL ? NULL :
-	    map_add(&queue->peer_map, peer_hash(envelope, dest));
-
-	if (cell == NULL) {
-		free(peer);
-		return NULL;
-	}
-	*peer = (struct peer){ .envelope = envelope, .dest = dest };
-	TAILQ_INIT(&peer->parts);
-	cell->item = peer;
-	return peer;
-}
-
-/* One more part, or one less, of message, envelope, dest and mailer is on the board. */
-static void count(struct queue *queue, const struct part *p, bool more) {
+void queue_set_on_board(struct queue *queue, struct part *p, bool on_board) {
 	struct message *m = p->message;
 	struct dest *d = p->dest;
-	uint32_t by = more ? 1 : UINT32_MAX;
+	uint32_t by = on_board ? 1 : UINT32_MAX;
 	bool was = queue_is_placed(m), was_of_mailer = m->placed[d->mailer] > 0;
 
+	p->on_board = on_board;
 	m->placed[d->mailer] += by;
 	m->envelope->placed += by;
 	d->placed += by;
@@ -166,35 +132,13 @@ static void count(struct queue *queue, const struct part *p, bool more) {
 		queue_mailer_of(queue, m->mta, d->mailer)->messages += by;
 }
 
-bool queue_enter_peer(struct queue *queue, struct part *p) {
-	struct peer *peer = find_peer(queue, p->message->envelope, p->dest);
+struct part *queue_first_part(const struct envelope *envelope, const struct dest *dest) {
+	const struct message *m;
 
-	if (peer == NULL)
-		peer = make_peer(queue, p->message->envelope, p->dest);
-	if (peer == NULL)
-		return false;
-	TAILQ_INSERT_TAIL(&peer->parts, p, of_peer);
-	p->peer = peer;
-	count(queue, p, true);
-	return true;
-}
-
-void queue_leave_peer(struct queue *queue, struct part *p) {
-	struct peer *peer = p->peer;
-
-	TAILQ_REMOVE(&peer->parts, p, of_peer);
-	p->peer = NULL;
-	count(queue, p, false);
-	if (!TAILQ_EMPTY(&peer->parts))
-		return;
-	map_remove(&queue->peer_map, map_find_item(&queue->peer_map,
-	    peer_hash(peer->envelope, peer->dest), peer));
-	free(peer);
-}
-
-struct part *queue_first_of_peer(const struct queue *queue, const struct envelope *envelope,
-    const struct dest *dest) {
-	const struct peer *peer = find_peer(queue, envelope, dest);
-
-	return peer == NULL ? NULL : TAILQ_FIRST(&peer->parts);
+	TAILQ_FOREACH(m, &envelope->messages, of_envelope)
+		for (struct part *p = m->parts; m->placed[dest->mailer] > 0 && p != NULL;
+		     p = p->next_of_message)
+			if (p->on_board && p->dest == dest)
+				return p;
+	return NULL;
 }

@@ -43,7 +43,7 @@ bool queue_may_start(const struct queue *queue, const struct envelope *e, unsign
 static struct dest *open_dest(struct queue *queue, struct message *m, unsigned mailer,
     int64_t now_ns) {
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
-		if (p->peer != NULL && p->dest->mailer == mailer &&
+		if (p->on_board && p->dest->mailer == mailer &&
 		    queue_look_again(queue, p->dest, now_ns) == QUEUE_WAITS_FOR_TURN)
 			return p->dest;
 	return NULL;

@@ -44,12 +44,11 @@ struct part {
 	struct dest *dest;
 	struct part *next_of_message;
 	LIST_ENTRY(part) of_dest;
-	struct peer *peer;		/* while it is on the board; else NULL */
-	TAILQ_ENTRY(part) of_peer;
 	uint32_t recipients;
 	uint32_t told;			/* of these that the log has told of, in its run */
 	uint32_t primed;		/* of these that were taken for its run to come */
 	uint8_t state;			/* enum part_state */
+	bool on_board;
 	bool chosen;			/* for the run that is being built */
 	bool ran;			/* in the run that is over, until the file is read */
 	bool put_off;			/* and then a window or a class put it off */
@@ -116,13 +115,6 @@ struct envelope {
 	uint32_t unread;		/* recipients of those that have some there */
 	uint32_t queued;		/* messages that are due, or run, since ... */
 	int64_t queued_ns;		/* ... then: its place in the order; 0: none */
-};
-
-/* An envelope's parts on the board for one dest, in the order in which they came. */
-struct peer {
-	struct envelope *envelope;
-	struct dest *dest;
-	TAILQ_HEAD(, part) parts;
 };
 
 struct domain {
@@ -230,7 +222,7 @@ struct queue {
 	struct message *messages;
 	uint32_t message_end, message_count, message_most;
 	SLIST_HEAD(, message) free_messages;
-	struct map message_map, envelope_map, peer_map, domain_map, dest_map;
+	struct map message_map, envelope_map, domain_map, dest_map;
 	uint32_t placed;		/* messages on the board */
 	uint32_t part_count;
 	uint64_t domain_number;
@@ -282,13 +274,11 @@ void queue_leave_envelope(struct queue *queue, struct message *message);
 /* It has something to do (or no longer): the envelope's place in the order is kept. */
 void queue_set_queued(struct message *message, bool queued, int64_t now_ns);
 
-/* Part `part` is on the board from now on, or no longer.  False: no memory. */
-bool queue_enter_peer(struct queue *queue, struct part *part);
-void queue_leave_peer(struct queue *queue, struct part *part);
-/* The first part of the envelope on the board for the dest, or NULL; further ones by
- * of_peer. */
-struct part *queue_first_of_peer(const struct queue *queue, const struct envelope *envelope,
-    const struct dest *dest);
+/* The part is on the board from now on, or no longer: counted for its message, envelope, dest and
+ * mailer. */
+void queue_set_on_board(struct queue *queue, struct part *part, bool on_board);
+/* A part of the envelope on the board for the dest: the first of its first file; or NULL. */
+struct part *queue_first_part(const struct envelope *envelope, const struct dest *dest);
 
 static inline struct queue_mailer *queue_mailer_of(struct queue *queue, unsigned mta,
     unsigned mailer) {
@@ -449,6 +439,19 @@ bool queue_told_works(const struct queue *queue, unsigned mta);
 bool queue_told_waits(const struct queue *queue);
 /* Judges lines; returns when to come again. */
 int64_t queue_told_turn(struct queue *queue);
+
+/* --- queue_views.c -------------------------------------------------------------------- */
+
+/* Rows on their way: of one message and destination those that follow one another, and wait for
+ * the same, are one. */
+struct queue_rows {
+	bool (*each)(void *context, const struct queue_row *row);
+	void *context;
+	struct queue_row row;	/* the last; of no domains: none */
+};
+/* False: no more are wanted. */
+bool queue_rows_add(struct queue_rows *rows, const struct queue_row *next);
+bool queue_rows_end(struct queue_rows *rows);
 
 /* --- queue_journal.c: what is written; without a journal none of it does anything ------ */
 

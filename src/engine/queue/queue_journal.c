@@ -195,9 +195,8 @@ void queue_journal_start(struct queue *queue, const struct message *m) {
 	struct queue_journal *j = queue->journal;
 
 	if (j != NULL)
-		(void)messages_start(j->messages, j->queue->directories[m->directory].mta_name,
-		    j->queue->directories[m->directory].path, m->id, m->run == NULL ? 0 :
-		    (uint32_t)m->run->pid, queue_journal_now(j));
+		(void)messages_start(j->messages, queue_journal_key(j, m->directory, m->id),
+		    m->run == NULL ? 0 : (uint32_t)m->run->pid, queue_journal_now(j));
 }
 
 void queue_journal_results(struct queue *queue, const struct message *m) {
@@ -210,8 +209,7 @@ void queue_journal_results(struct queue *queue, const struct message *m) {
 
 		if ((p->ran || p->state == PART_RUNNING) && p->recipients > p->left + p->told)
 			(void)messages_delivered(j->messages,
-			    j->queue->directories[m->directory].mta_name,
-			    j->queue->directories[m->directory].path, m->id, name, strlen(name),
+			    queue_journal_key(j, m->directory, m->id), name, strlen(name),
 			    p->recipients - p->left - p->told, p->left, queue_journal_now(j));
 	}
 }
@@ -220,8 +218,8 @@ void queue_journal_finish(struct queue *queue, unsigned directory, const char *i
 	struct queue_journal *j = queue->journal;
 
 	if (j != NULL && directory < queue->directory_count)
-		(void)messages_finish(j->messages, j->queue->directories[directory].mta_name,
-		    j->queue->directories[directory].path, id, queue_journal_now(j));
+		(void)messages_finish(j->messages, queue_journal_key(j, directory, id),
+		    queue_journal_now(j));
 }
 
 /* --- scans ----------------------------------------------------------------------------- */
@@ -232,12 +230,10 @@ bool queue_journal_found(struct queue *queue, unsigned directory, const char *id
 
 	if (j == NULL || directory >= queue->directory_count)
 		return false;
-	if (messages_waits(j->messages, j->queue->directories[directory].mta_name,
-	    j->queue->directories[directory].path, id, inode))
+	if (messages_waits(j->messages, queue_journal_key(j, directory, id), inode))
 		return true;
 	/* it has changed, or is in memory: not gone */
-	messages_seen(j->messages, j->queue->directories[directory].mta_name,
-	    j->queue->directories[directory].path, id);
+	messages_seen(j->messages, queue_journal_key(j, directory, id));
 	return false;
 }
 

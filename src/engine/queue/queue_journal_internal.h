@@ -12,11 +12,11 @@
 /* Of more domains the file is read again; so an envelope is small. */
 #define QUEUE_JOURNAL_GROUPS	512u
 
-/* Taken while all was looked through: copies, until they can be loaded. */
-struct queue_journal_taken {
-	struct messages_envelope envelope;	/* points into bytes */
-	STAILQ_ENTRY(queue_journal_taken) next;
-	struct messages_group groups[];		/* then the texts */
+/* Was seen on a walk, with mail for a dest that is back: taken behind it. */
+struct queue_journal_back {
+	STAILQ_ENTRY(queue_journal_back) next;
+	uint32_t directory;
+	char id[QUEUE_ID_MAX + 1];
 };
 
 struct queue_journal {
@@ -30,13 +30,13 @@ struct queue_journal {
 	bool looked;			/* at all of it since the start: which dests have mail there */
 	bool recall;			/* a dest has come back since the last look began */
 	bool returned;			/* and mail for one may stand there with a time of its own */
-	bool looks;			/* a look goes on */
+	struct messages_walk *walk;	/* a look goes on; or NULL */
 	int64_t look_began_ns;
 	int64_t look_again_ns;		/* no further one before that */
 	int64_t look_anyway_ns;		/* one then, whatever is known */
 	bool scans;			/* all directories are looked through */
 	uint32_t renewing;		/* messages from that on are to be written anew; NONE */
-	STAILQ_HEAD(, queue_journal_taken) taken;
+	STAILQ_HEAD(, queue_journal_back) back;
 	uint32_t swept;			/* messages that wait for long: looked at up to there, */
 	int64_t sweep_ns;		/* and further then */
 };
@@ -45,6 +45,12 @@ struct queue_journal {
 
 static inline int64_t queue_journal_now(const struct queue_journal *j) {
 	return j->queue->now_ns + j->wall_ns;
+}
+/* Of a message in the journal. */
+static inline uint64_t queue_journal_key(const struct queue_journal *j, unsigned directory,
+    const char *id) {
+	return messages_key(j->queue->directories[directory].mta_name,
+	    j->queue->directories[directory].path, id);
 }
 /* Writes it as it is in memory; not `held`: there is no room for it. */
 bool queue_journal_put(struct queue_journal *j, const struct message *message, bool held);
@@ -58,12 +64,10 @@ uint32_t queue_journal_directory(const struct queue_journal *j, const char *mta,
     const char *path);
 /* Fills memory with what is due, as far as there is room; returns when to come again. */
 int64_t queue_journal_load(struct queue_journal *j);
-/* What was taken is loaded, or written again as due.  True: all was loaded. */
-bool queue_journal_drain(struct queue_journal *j);
-void queue_journal_free_taken(struct queue_journal *j);
+/* A step of the look that goes on: what waits for a dest that is back is loaded, or written
+ * again as due; and where mail waits is noted.  False: that was all. */
+bool queue_journal_look_on(struct queue_journal *j);
 /* messages_calls.recovered */
 void queue_journal_recovered(void *context, const struct messages_envelope *envelope);
-/* messages_look's: takes what waits for a dest that is back; and notes where mail waits. */
-bool queue_journal_visit(void *context, const struct messages_envelope *envelope);
 
 #endif

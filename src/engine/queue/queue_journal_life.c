@@ -15,6 +15,7 @@
 
 #define RENEWED_A_TURN	256
 #define LOOK_SHARE	10	/* a look takes that part of the time at most */
+#define LOOK_STEP_NS	NS_PER_MS	/* between two steps */
 #define LOOK_ANYWAY_NS	(3600 * NS_PER_SECOND)
 
 /* --- open and close -------------------------------------------------------------------- */
@@ -87,7 +88,7 @@ int queue_journal_open(struct queue *queue, const struct queue_journal_setup *se
 	j->queue = queue;
 	j->wall_ns = wall_ns - now_ns;
 	j->renewing = NONE;
-	STAILQ_INIT(&j->taken);
+	STAILQ_INIT(&j->back);
 	queue->journal = j;
 	queue->now_ns = now_ns;
 	if (open_messages(j, setup, now_ns, diag) != 0) {
@@ -103,7 +104,7 @@ void queue_journal_close(struct queue *queue) {
 	if (j == NULL)
 		return;
 	queue->journal = NULL;
-	queue_journal_free_taken(j);
+	messages_walk_close(&j->walk);
 	if (j->messages != NULL)
 		messages_close(&j->messages);
 	if (j->storage != NULL)
@@ -163,24 +164,27 @@ static void forget_returns(struct queue_journal *j) {
 static int64_t look(struct queue_journal *j) {
 	int64_t now_ns = j->queue->now_ns;
 
-	if (!messages_is_indexed(j->messages) || messages_is_looking(j->messages))
-		return INT64_MAX;
-	if (j->looks) {
+	if (j->walk != NULL && queue_journal_look_on(j))
+		return now_ns + LOOK_STEP_NS;
+	if (j->walk != NULL) {
+		messages_walk_close(&j->walk);
 		j->look_again_ns = now_ns + (now_ns - j->look_began_ns) * LOOK_SHARE;
 		forget_returns(j);
 	}
-	j->looks = false;
-	if (j->looked && !j->recall && now_ns < j->look_anyway_ns)
+	if (!messages_is_indexed(j->messages) ||
+	    (j->looked && !j->recall && now_ns < j->look_anyway_ns))
 		return INT64_MAX;
 	if (now_ns < j->look_again_ns)
 		return j->look_again_ns;
+	j->walk = messages_walk_open(j->messages);
+	if (j->walk == NULL)
+		return INT64_MAX;
 	j->returned = j->looked && j->recall;
-	j->looked = j->looks = true;
+	j->looked = true;
 	j->recall = false;
 	j->look_began_ns = now_ns;
 	j->look_anyway_ns = now_ns + LOOK_ANYWAY_NS;
-	messages_look(j->messages, queue_journal_visit, j);
-	return INT64_MAX;
+	return now_ns;
 }
 
 void queue_journal_remapped(struct queue *queue) {
@@ -206,7 +210,7 @@ void queue_journal_recall(struct queue *queue, struct dest *d) {
 int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 	struct queue_journal *j = queue->journal;
 	int64_t next_ns, load_ns, look_ns;
-	bool was_recovered, was_indexed, was_taken;
+	bool was_recovered, was_indexed;
 
 	if (j == NULL)
 		return INT64_MAX;
@@ -217,10 +221,7 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 	look_ns = look(j);
 	load_ns = queue_journal_load(j);
 	next_ns = messages_turn(j->messages, queue_journal_now(j), now_ns);
-	was_taken = !STAILQ_EMPTY(&j->taken);
-	(void)queue_journal_drain(j);
-	if (was_taken || j->renewing != NONE ||
-	    (j->looks && !messages_is_looking(j->messages)) ||
+	if (j->renewing != NONE ||
 	    was_recovered != messages_is_recovered(j->messages) ||
 	    was_indexed != messages_is_indexed(j->messages))
 		return now_ns;

@@ -26,9 +26,8 @@ struct queue_journal_list {
 	uint64_t generation;
 	struct map sums;	/* by dest */
 	bool sums_up, cut;
-	bool (*each)(void *context, const struct queue_row *row);
-	void *context;
-	bool enough;		/* `each` wants no more */
+	struct queue_rows rows;
+	bool enough;		/* no more are wanted */
 };
 
 struct queue_journal_list *queue_journal_list_open(struct queue *queue, bool sums_up) {
@@ -155,23 +154,17 @@ static void set_wait(struct queue_row *row, const struct dest *d, int64_t due_ns
 	row->due_ns = due_ns == INT64_MAX && d != NULL && d->suspended ? d->until_ns : due_ns;
 }
 
-static void tell(struct queue_journal_list *l, const struct queue_row *row) {
-	if (row->domains > 0 && !l->enough)
-		l->enough = !l->each(l->context, row);
-}
-
-/* A row for those that stand one after another, and wait for the same. */
-static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
+/* The dest of a row is used until the row is told. */
+static void list_groups(struct queue_journal_list *l, const struct queue_row *row,
     const struct messages_envelope *envelope) {
 	struct queue *queue = l->j->queue;
 	struct domain *last = NULL;
 
-	for (unsigned i = 0; i < envelope->group_count; i++) {
+	for (unsigned i = 0; i < envelope->group_count && !l->enough; i++) {
 		const struct messages_group *group = &envelope->groups[i];
 		struct domain *domain = queue_use_domain(queue, row->mta, group->domain,
 		    group->length);
 		int64_t due_ns = due_of(l, group->due_ns);
-		const struct dest *d;
 		struct queue_row next = *row;
 
 		if (domain == NULL) {
@@ -182,29 +175,22 @@ static void tell_groups(struct queue_journal_list *l, struct queue_row *row,
 			add_up(l, domain, group->recipients, row->arrival_ns, due_ns);
 			continue;
 		}
-		d = domain->dest;
-		next.destination = d->owner.name;
+		next.destination = domain->dest->owner.name;
 		next.domains = 1;
 		next.recipients = group->recipients;
-		set_wait(&next, d, due_ns);
-		if (last != NULL && last->dest == domain->dest &&
-		    next.wait == row->wait && next.due_ns == row->due_ns) {
-			next.domains += row->domains;
-			next.recipients += row->recipients;
-		} else {
-			tell(l, row);
-		}
-		*row = next;
+		set_wait(&next, domain->dest, due_ns);
+		l->enough = !queue_rows_add(&l->rows, &next);
 		if (last != NULL)
 			queue_unuse_domain(queue, last);
 		last = domain;
 	}
-	tell(l, row);
+	l->enough = l->enough || !queue_rows_end(&l->rows);
+	l->rows.row.domains = 0;
 	if (last != NULL)
 		queue_unuse_domain(queue, last);
 }
 
-static bool visit(void *context, const struct messages_envelope *envelope) {
+static void visit(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal_list *l = context;
 	uint32_t directory = queue_journal_directory(l->j, envelope->mta,
 	    envelope->directory);
@@ -213,7 +199,7 @@ static bool visit(void *context, const struct messages_envelope *envelope) {
 		.unread = envelope->recipients, .tries = envelope->tries };
 
 	if (directory == NONE || l->enough)
-		return false;
+		return;
 	row.mta = l->j->queue->directories[directory].mta;
 	row.directory = directory;
 	row.arrival_ns = envelope->arrival_ns - l->j->wall_ns;
@@ -222,14 +208,13 @@ static bool visit(void *context, const struct messages_envelope *envelope) {
 		row.unread -= envelope->groups[i].recipients < row.unread ?
 		    envelope->groups[i].recipients : row.unread;
 	if (envelope->group_count > 0) {
-		tell_groups(l, &row, envelope);
+		list_groups(l, &row, envelope);
 	} else if (!l->sums_up) {
 		/* its file tells where it goes */
 		row.domains = 1;
 		set_wait(&row, NULL, due_of(l, envelope->due_ns));
-		tell(l, &row);
+		l->enough = !l->rows.each(l->rows.context, &row);
 	}
-	return false;
 }
 
 bool queue_journal_list_step(struct queue_journal_list *l, int64_t now_ns,
@@ -238,8 +223,7 @@ bool queue_journal_list_step(struct queue_journal_list *l, int64_t now_ns,
 	const struct generation *pinned = queue_pin(queue, now_ns);
 	bool more = false;
 
-	l->each = each;
-	l->context = context;
+	l->rows = (struct queue_rows){ .each = each, .context = context };
 	/* else mail may be of other destinations by now */
 	if (l->generation != queue->generation_number)
 		l->cut = true;

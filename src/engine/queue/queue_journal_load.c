@@ -106,8 +106,8 @@ static bool make_parts(struct queue_journal *j, struct message *m,
 
 /* It is driven no more, or there is no memory for it: a scan finds it then. */
 static void give_up(struct queue_journal *j, const struct messages_envelope *envelope) {
-	(void)messages_finish(j->messages, envelope->mta, envelope->directory, envelope->id,
-	    queue_journal_now(j));
+	(void)messages_finish(j->messages, messages_key(envelope->mta, envelope->directory,
+	    envelope->id), queue_journal_now(j));
 }
 
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
@@ -160,7 +160,7 @@ void queue_journal_recovered(void *context, const struct messages_envelope *enve
 		queue_told_restore(j->queue, directory, envelope);
 }
 
-/* --- those that are taken ------------------------------------------------------------------ */
+/* --- those that are back -------------------------------------------------------------------- */
 
 /* It is back: due.  Of those that wait for a time of their own only what was written before its
  * dest came back; where that is dead or held still, somebody is to see when it is not. */
@@ -189,80 +189,56 @@ static bool is_back(struct queue_journal *j, uint32_t directory,
 	return is_back;
 }
 
-static char *keep_text(const char **text, char *at, const char *from) {
-	*text = at;
-	return stpcpy(at, from) + 1;
-}
+/* Taken out of the log, with what is back of it due; or written again so, if there is no room. */
+static void bring_back(struct queue_journal *j, const struct queue_journal_back *back) {
+	static struct messages_group groups[MESSAGES_GROUPS_MAX];
+	struct messages_envelope envelope;
+	/* to make room writes, and what was taken is valid until then */
+	bool has_room = queue_board_has_room(j->queue) && queue_make_room(j->queue);
 
-/* What is back of it is due in the copy. */
-static bool keep(struct queue_journal *j, const struct messages_envelope *from) {
-	uint32_t directory = driven_directory(j, from);
-	size_t texts = from->delivered_length + strlen(from->mta) + strlen(from->directory) +
-	    strlen(from->id) +
-	    (from->sender == NULL ? 0 : strlen(from->sender)) + 4;
-	struct queue_journal_taken *taken;
-	char *at;
-
-	for (unsigned i = 0; i < from->group_count; i++)
-		texts += from->groups[i].length;
-	taken = malloc(sizeof(*taken) + from->group_count * sizeof(*taken->groups) + texts);
-	if (taken == NULL)
-		return false;
-	taken->envelope = *from;
-	taken->envelope.due_ns = 0;
-	taken->envelope.groups = taken->groups;
-	at = keep_text(&taken->envelope.mta, (char *)&taken->groups[from->group_count],
-	    from->mta);
-	at = keep_text(&taken->envelope.directory, at, from->directory);
-	at = keep_text(&taken->envelope.id, at, from->id);
-	if (from->sender != NULL)
-		at = keep_text(&taken->envelope.sender, at, from->sender);
-	taken->envelope.delivered = at;
-	if (from->delivered_length > 0)
-		memcpy(at, from->delivered, from->delivered_length);
-	at += from->delivered_length;
-	for (unsigned i = 0; i < from->group_count; i++) {
-		taken->groups[i] = from->groups[i];
-		taken->groups[i].domain = at;
-		if (directory != NONE && is_back(j, directory, from, &from->groups[i]))
-			taken->groups[i].due_ns = 0;
-		memcpy(at, from->groups[i].domain, from->groups[i].length);
-		at += from->groups[i].length;
+	if (!messages_take(j->messages, queue_journal_key(j, back->directory, back->id),
+	    &envelope))
+		return;
+	for (unsigned i = 0; i < envelope.group_count; i++) {
+		groups[i] = envelope.groups[i];
+		if (is_back(j, back->directory, &envelope, &groups[i]))
+			groups[i].due_ns = 0;
 	}
-	STAILQ_INSERT_TAIL(&j->taken, taken, next);
-	return true;
+	envelope.groups = groups;
+	envelope.due_ns = 0;
+	if (has_room)
+		load(j, &envelope);
+	else
+		(void)messages_put(j->messages, &envelope, false, queue_journal_now(j));
 }
 
-static struct queue_journal_taken *next_taken(struct queue_journal *j) {
-	struct queue_journal_taken *taken = STAILQ_FIRST(&j->taken);
+/* All of them: each dest that is not back is noted. */
+static void visit(void *context, const struct messages_envelope *envelope) {
+	struct queue_journal *j = context;
+	uint32_t directory = driven_directory(j, envelope);
+	struct queue_journal_back *back;
+	bool any = false;
 
-	if (taken != NULL)
-		STAILQ_REMOVE_HEAD(&j->taken, next);
-	return taken;
+	for (unsigned i = 0; directory != NONE && i < envelope->group_count && !any; i++)
+		any = is_back(j, directory, envelope, &envelope->groups[i]);
+	back = any ? malloc(sizeof(*back)) : NULL;
+	if (back == NULL)
+		return;
+	back->directory = directory;
+	text_copy(back->id, sizeof(back->id), envelope->id, strlen(envelope->id));
+	STAILQ_INSERT_TAIL(&j->back, back, next);
 }
 
-bool queue_journal_drain(struct queue_journal *j) {
-	struct queue_journal_taken *taken;
-	bool all = true;
+bool queue_journal_look_on(struct queue_journal *j) {
+	bool more = messages_walk_on(j->messages, j->walk, visit, j);
+	struct queue_journal_back *back;
 
-	while ((taken = next_taken(j)) != NULL) {
-		if (queue_board_has_room(j->queue) && queue_make_room(j->queue)) {
-			load(j, &taken->envelope);
-		} else {
-			all = false;
-			(void)messages_put(j->messages, &taken->envelope, false,
-			    queue_journal_now(j));
-		}
-		free(taken);
+	while ((back = STAILQ_FIRST(&j->back)) != NULL) {
+		STAILQ_REMOVE_HEAD(&j->back, next);
+		bring_back(j, back);
+		free(back);
 	}
-	return all;
-}
-
-void queue_journal_free_taken(struct queue_journal *j) {
-	struct queue_journal_taken *taken;
-
-	while ((taken = next_taken(j)) != NULL)
-		free(taken);
+	return more;
 }
 
 /* --- the runners ------------------------------------------------------------------------ */
@@ -272,26 +248,17 @@ static bool is_early(const struct queue_journal *j, const struct messages_envelo
 	return envelope->due_ns >= queue_journal_now(j) + j->intervals_ns[1];
 }
 
-/* False: there is no room. */
-static bool take(struct queue_journal *j, const struct messages_envelope *envelope) {
+static void take(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct messages_envelope later = *envelope;
 	struct queue *queue = j->queue;
 
 	/* without its parts the times of these would be lost */
 	if (later.due_ns > queue_journal_now(j) && !is_early(j, &later) && !fits(queue, &later))
 		later.due_ns = queue_journal_now(j) + j->intervals_ns[1];
-	if (is_early(j, &later)) {
+	if (is_early(j, &later))
 		(void)messages_put(j->messages, &later, false, queue_journal_now(j));
-		return true;
-	}
-	/* of a copy, where room is to be made: that writes */
-	if (queue->message_count < queue->message_most) {
+	else
 		load(j, envelope);
-		return true;
-	}
-	if (!keep(j, envelope))
-		give_up(j, envelope);
-	return queue_journal_drain(j);
 }
 
 int64_t queue_journal_load(struct queue_journal *j) {
@@ -305,15 +272,16 @@ int64_t queue_journal_load(struct queue_journal *j) {
 
 		if (!queue_board_has_room(queue))
 			return INT64_MAX;
+		/* all of memory is being read: not again at once */
+		if (!queue_make_room(queue))
+			return queue->now_ns + FULL_NS;
 		switch (messages_next(j->messages, queue_journal_now(j), &envelope, &next_ns)) {
 		case MESSAGES_NONE:
 			return next_ns == INT64_MAX ? INT64_MAX : next_ns - j->wall_ns;
 		case MESSAGES_MORE:
 			return queue->now_ns;
 		case MESSAGES_ONE:
-			/* all of memory is being read: not again at once */
-			if (!take(j, &envelope))
-				return queue->now_ns + FULL_NS;
+			take(j, &envelope);
 			break;
 		}
 	}
@@ -326,24 +294,10 @@ bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id
 	const struct generation *pinned;
 
 	if (j == NULL || directory >= queue->directory_count || !queue_make_room(queue) ||
-	    !messages_take(j->messages, j->queue->directories[directory].mta_name,
-		j->queue->directories[directory].path, id, &envelope))
+	    !messages_take(j->messages, queue_journal_key(j, directory, id), &envelope))
 		return false;
 	pinned = queue_pin(queue, queue->now_ns);
 	load(j, &envelope);
 	queue_unpin(queue, pinned);
 	return true;
-}
-
-/* --- looks at all of it ------------------------------------------------------------------ */
-
-bool queue_journal_visit(void *context, const struct messages_envelope *envelope) {
-	struct queue_journal *j = context;
-	uint32_t directory = driven_directory(j, envelope);
-
-	/* all of them: each dest that is not back is noted */
-	for (unsigned i = 0; directory != NONE && i < envelope->group_count; i++)
-		if (is_back(j, directory, envelope, &envelope->groups[i]))
-			return keep(j, envelope);
-	return false;
 }

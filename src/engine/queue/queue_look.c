@@ -142,7 +142,7 @@ static void suspend(struct queue *queue, struct dest *d) {
 	LIST_FOREACH(p, &d->parts, of_dest) {
 		if (p->state != PART_DUE)
 			continue;
-		if (p->peer != NULL)
+		if (p->on_board)
 			queue_unplace_part(queue, p, false);
 		p->state = PART_SUSPENDED;
 	}

@@ -54,7 +54,7 @@ static bool goes_along(struct building *b, struct dest *d) {
 }
 
 static bool part_may_go(const struct part *p) {
-	return p->state == PART_DUE && p->peer != NULL;
+	return p->state == PART_DUE && p->on_board;
 }
 
 /* Marks what is to go, and returns how many parts that are. */
@@ -137,9 +137,9 @@ static bool may_follow(const struct building *b, const struct message *m) {
 	    m->directory == b->run->directory;
 }
 
-static bool is_for_lead_alone(const struct building *b, const struct message *m) {
+static bool is_for_alone(const struct message *m, const struct dest *d) {
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
-		if (p->dest != b->lead)
+		if (p->dest != d)
 			return false;
 	return true;
 }
@@ -148,57 +148,37 @@ static uint32_t share(uint32_t of, uint32_t among) {
 	return among == 0 ? of : of / among + (of % among != 0);
 }
 
-/* The next of the envelope for there that is of another message: what is of this one leaves the
- * board with it. */
-static struct part *other_part(const struct part *p) {
-	struct part *next = TAILQ_NEXT(p, of_peer);
+static uint32_t next_listed(const struct building *b, const struct dest *only, uint32_t at) {
+	const struct queue_mailer *m = &b->queue->mtas[b->run->mta].mailers[b->run->mailer];
 
-	while (next != NULL && next->message == p->message)
-		next = TAILQ_NEXT(next, of_peer);
-	return next;
+	return only != NULL ? job_waiting_next(b->queue->board, only->queue, at) :
+	    job_list_next(b->queue->board, m->transport, at);
 }
 
-/* Over one connection: as many as leave the other places and processes their part. */
-static void follow_to_lead(struct building *b) {
-	struct queue *queue = b->queue;
-	const struct dest *d = b->lead;
-	uint32_t room = queue_room(d), most, looked = 0, at, next;
+/* In the scheduler's order: what is for that dest alone, or (NULL) all that has few, until the
+ * run has so many messages. */
+static void follow(struct building *b, const struct dest *only, uint32_t most) {
+	uint32_t looked = 0, at, next;
 
-	most = b->run->count + share(d->placed + 1, room < b->free ? room : b->free) - 1;
-	if (queue_is_doubtful(d))
-		return;
-	for (at = job_waiting_next(queue->board, d->queue, JOB_NONE); at != JOB_NONE; at = next) {
-		struct part *p = queue_first_of_peer(queue, queue_job_envelope(queue, at), d);
-
-		next = job_waiting_next(queue->board, d->queue, at);
-		for (struct part *after; p != NULL; p = after) {
-			after = other_part(p);
-			if (b->run->count >= most || is_full(b) || looked++ >= LOOKED_AT_MOST)
-				return;
-			if (may_follow(b, p->message) && is_for_lead_alone(b, p->message))
-				(void)add(b, p->message);
-		}
-	}
-}
-
-/* Where many wait, a process is worth more than a file. */
-static void follow(struct building *b) {
-	struct queue *queue = b->queue;
-	uint32_t transport = queue_mailer_of(queue, b->run->mta, b->run->mailer)->transport;
-	uint32_t at = job_list_next(queue->board, transport, JOB_NONE), looked = 0, next;
-
-	for (; at != JOB_NONE; at = next) {
+	for (at = next_listed(b, only, JOB_NONE); at != JOB_NONE; at = next) {
 		struct message *m;
 
-		next = job_list_next(queue->board, transport, at);
-		TAILQ_FOREACH(m, &queue_job_envelope(queue, at)->messages, of_envelope) {
-			if (is_full(b) || looked++ >= LOOKED_AT_MOST)
+		next = next_listed(b, only, at);
+		TAILQ_FOREACH(m, &queue_job_envelope(b->queue, at)->messages, of_envelope) {
+			if (b->run->count >= most || is_full(b) || looked++ >= LOOKED_AT_MOST)
 				return;
-			if (m->placed[b->run->mailer] > 0 && may_follow(b, m) &&
-			    m->part_count <= SMALL_PARTS)
+			if (m->placed[b->run->mailer] > 0 && may_follow(b, m) && (only != NULL ?
+			    is_for_alone(m, only) : m->part_count <= SMALL_PARTS))
 				(void)add(b, m);
 		}
 	}
+}
+
+/* Over one connection: as many as leave the other places and processes their part. */
+static uint32_t most_for_lead(const struct building *b) {
+	uint32_t room = queue_room(b->lead);
+
+	return b->run->count + share(b->lead->placed + 1, room < b->free ? room : b->free) - 1;
 }
 
 /* --- the run ------------------------------------------------------------------------------ */
@@ -243,7 +223,7 @@ static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
 
 	*dest = queue_job_dest(queue, taken->queue);
 	wait = queue_look(queue, *dest, now_ns);
-	first = queue_first_of_peer(queue, e, *dest);
+	first = queue_first_part(e, *dest);
 	*message = first == NULL ? NULL : first->message;
 	primes = primed->message == NULL && is_big(queue, mta, mailer, taken->message);
 	job_put_back(queue->board, taken);
@@ -368,11 +348,13 @@ static bool build(struct building *b, struct message *m) {
 	}
 	b->cap = cap_of(b, &b->queue->settings);
 	if (b->run->recipients <= COST_EACH && b->lead != NULL) {
-		follow_to_lead(b);
+		if (!queue_is_doubtful(b->lead))
+			follow(b, b->lead, most_for_lead(b));
 		b->cap = deep_of(b, &b->queue->settings);
 		b->unknown_most = b->cap >= VERY_DEEP ? UNKNOWN_MOST : 0;
+		/* where many wait, a process is worth more than a file */
 		if (!b->alone)
-			follow(b);
+			follow(b, NULL, UINT32_MAX);
 	}
 	claim(b);
 	return true;

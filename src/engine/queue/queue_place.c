@@ -37,7 +37,7 @@ void queue_prime(struct queue *queue, struct message *m, struct dest *d) {
 		uint32_t entries = entries_of(queue, p, leaves_one);
 		struct job_taken *taken = &primed->taken[primed->count];
 
-		if (p->peer == NULL || p->dest->mailer != mailer)
+		if (!p->on_board || p->dest->mailer != mailer)
 			continue;
 		but_one = but_one && !leaves_one;
 		if (entries == 0 || !job_take(queue->board, m->envelope->job,
@@ -77,7 +77,7 @@ void queue_unplace_part(struct queue *queue, struct part *p, bool taken) {
 	uint32_t board_queue = p->dest->queue, rest = p->recipients - p->primed;
 	struct job_taken out;
 
-	queue_leave_peer(queue, p);
+	queue_set_on_board(queue, p, false);
 	if (!taken)
 		(void)job_withdraw_recipients(queue->board, job, board_queue, rest);
 	else if (job_take_recipients(queue->board, job, board_queue, rest, 0, &out))
@@ -108,13 +108,13 @@ void queue_unplace(struct queue *queue, struct message *m) {
 
 		if (primed->message == m) {
 			for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
-				if (p->peer != NULL && p->dest->mailer == i)
+				if (p->on_board && p->dest->mailer == i)
 					queue_unplace_part(queue, p, false);
 			end_primed(queue, primed, true);
 		}
 	}
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
-		if (p->peer != NULL)
+		if (p->on_board)
 			queue_unplace_part(queue, p, false);
 	tell_unread(queue, m, 0, queue->now_ns);
 	if (e->placed == 0 && e->job != JOB_NONE) {
@@ -136,15 +136,6 @@ static bool open_job(struct queue *queue, struct message *m, int64_t now_ns) {
 	return e->job != JOB_NONE;
 }
 
-static bool place_part(struct queue *queue, struct part *p, uint32_t job) {
-	if (!queue_enter_peer(queue, p))
-		return false;
-	if (job_batch_add(queue->board, job, p->dest->queue, p->recipients))
-		return true;
-	queue_leave_peer(queue, p);
-	return false;
-}
-
 /* True: something is on the board, or waits for a place there. */
 static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
 	struct envelope *e = m->envelope;
@@ -154,7 +145,7 @@ static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
 		if (p->state != PART_DUE)
 			continue;
 		any = true;
-		if (p->peer != NULL)
+		if (p->on_board)
 			continue;
 		if (!begun && open_job(queue, m, now_ns)) {
 			e->unread += m->unread - m->unread_placed;
@@ -162,7 +153,9 @@ static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
 			job_batch_begin(queue->board, e->job, e->unread, now_ns);
 			begun = true;
 		}
-		if (!begun || !place_part(queue, p, e->job)) {
+		if (begun && job_batch_add(queue->board, e->job, p->dest->queue, p->recipients)) {
+			queue_set_on_board(queue, p, true);
+		} else {
 			p->state = PART_RETRY;
 			p->due_ns = now_ns + FULL_AGAIN_NS;
 		}
@@ -175,7 +168,7 @@ static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
 /* Those whose dest is dead or held wait for its return. */
 static void set_aside(struct queue *queue, struct message *m, int64_t now_ns) {
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
-		if (p->state == PART_DUE && p->peer == NULL &&
+		if (p->state == PART_DUE && !p->on_board &&
 		    queue_look_again(queue, p->dest, now_ns) == QUEUE_WAITS_SUSPENDED)
 			p->state = PART_SUSPENDED;
 }

@@ -85,7 +85,6 @@ void queue_store_close(struct queue *queue) {
 	}
 	map_free(&queue->message_map);
 	map_free(&queue->envelope_map);
-	map_free(&queue->peer_map);
 	map_free(&queue->domain_map);
 	map_free(&queue->dest_map);
 	for (unsigned i = 0; i < queue->directory_count; i++) {

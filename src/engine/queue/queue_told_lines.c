@@ -64,13 +64,13 @@ static void write_down(struct queue *queue, const struct told_message *told,
 		return;
 	if (line->length > 0 && line->to[line->length - 1] == ',')
 		line->length--;
+	line->id = told->id;
 	line->pid = told->pid;
 	line->log = queue->told->line.log;
 	line->offset = queue->told->line.offset;
 	if (j != NULL)
-		(void)messages_told(j->messages, j->queue->directories[told->directory].mta_name,
-		    j->queue->directories[told->directory].path, told->id, line,
-		    queue_journal_now(j));
+		(void)messages_told(j->messages, queue_journal_key(j, told->directory, told->id),
+		    line, queue_journal_now(j));
 }
 
 /* --- lines ------------------------------------------------------------------------------ */

@@ -57,11 +57,23 @@ static void fill(const struct queue *queue, const struct part *p, struct queue_r
 		row->run = m->run->number;
 }
 
-/* One after another: a part that goes on with the row before, of the same message and for the
- * same dest, and waits for the same. */
-static bool joins(const struct queue_row *row, const struct queue_row *next) {
-	return row->id == next->id && row->destination == next->destination &&
-	    row->wait == next->wait && row->due_ns == next->due_ns;
+bool queue_rows_end(struct queue_rows *rows) {
+	return rows->row.domains == 0 || rows->each(rows->context, &rows->row);
+}
+
+bool queue_rows_add(struct queue_rows *rows, const struct queue_row *next) {
+	struct queue_row *row = &rows->row;
+	bool more;
+
+	if (row->domains > 0 && row->id == next->id && row->destination == next->destination &&
+	    row->wait == next->wait && row->due_ns == next->due_ns) {
+		row->domains += next->domains;
+		row->recipients += next->recipients;
+		return true;
+	}
+	more = queue_rows_end(rows);
+	*row = *next;
+	return more;
 }
 
 /* --- by destination ------------------------------------------------------------------ */
@@ -91,21 +103,15 @@ static const struct part **sorted(const struct dest *d) {
 static bool each_of(const struct queue *queue, const struct dest *d,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	const struct part **list = sorted(d);
-	struct queue_row row, next;
+	struct queue_rows rows = { .each = each, .context = context };
+	struct queue_row next;
 	bool goes_on = true;
 
 	for (uint32_t i = 0; list != NULL && i < d->part_count && goes_on; i++) {
 		fill(queue, list[i], &next);
-		if (i > 0 && joins(&row, &next)) {
-			row.domains++;
-			row.recipients += next.recipients;
-		} else {
-			goes_on = i == 0 || each(context, &row);
-			row = next;
-		}
+		goes_on = queue_rows_add(&rows, &next);
 	}
-	if (list != NULL && d->part_count > 0 && goes_on)
-		goes_on = each(context, &row);
+	goes_on = goes_on && queue_rows_end(&rows);
 	free(list);
 	return goes_on;
 }
@@ -224,7 +230,7 @@ static bool tell_next(const struct queue *queue, const struct part *p, enum queu
 static bool tell_parts(const struct queue *queue, const struct message *m, unsigned mailer,
     const struct part *but, enum queue_why why, struct telling *telling) {
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
-		if (p->peer != NULL && p->dest->wait == QUEUE_WAITS_FOR_TURN &&
+		if (p->on_board && p->dest->wait == QUEUE_WAITS_FOR_TURN &&
 		    p->dest->mailer == mailer && p != but &&
 		    !tell_next(queue, p, why, telling))
 			return false;
@@ -240,7 +246,7 @@ static const struct part *first_part(struct queue *queue, uint32_t transport, in
 	    !job_peek(queue->board, transport, now_ns, &peek))
 		return NULL;
 	*why = peek.reason == JOB_REASON_PREEMPTS ? QUEUE_WHY_PREEMPTS : QUEUE_WHY_CURRENT;
-	return queue_first_of_peer(queue, queue_job_envelope(queue, peek.message),
+	return queue_first_part(queue_job_envelope(queue, peek.message),
 	    queue_job_dest(queue, peek.queue));
 }
 

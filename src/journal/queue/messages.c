@@ -149,7 +149,6 @@ void messages_close(struct messages **messages) {
 
 	if (m == NULL)
 		return;
-	messages_looks_forget(m);
 	messages_forget_all(m);
 	messages_runners_close(m);
 	journal_cursor_close(&m->cursor);
@@ -161,7 +160,7 @@ void messages_close(struct messages **messages) {
 }
 
 static void messages_forget(struct messages *m) {
-	messages_looks_forget(m);
+	m->telling = false;
 	messages_forget_all(m);
 	/* nor what they have in memory of files, which may be others when they are read again */
 	journal_cursor_seek(m->cursor, NOWHERE);
@@ -271,10 +270,8 @@ uint64_t messages_put(struct messages *m, const struct messages_envelope *envelo
 	    messages_key(envelope->mta, envelope->directory, envelope->id), held);
 }
 
-uint64_t messages_start(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint32_t pid, int64_t wall_ns) {
-	struct journal_start start = { .key = messages_key(mta, directory, id),
-		.when_ns = wall_ns, .run = pid };
+uint64_t messages_start(struct messages *m, uint64_t key, uint32_t pid, int64_t wall_ns) {
+	struct journal_start start = { .key = key, .when_ns = wall_ns, .run = pid };
 	struct journal_place place;
 	struct entry *entry;
 	uint64_t sequence;
@@ -297,11 +294,9 @@ uint64_t messages_start(struct messages *m, const char *mta, const char *directo
 	return sequence;
 }
 
-uint64_t messages_delivered(struct messages *m, const char *mta, const char *directory,
-    const char *id, const char *domain, size_t length, uint32_t recipients, uint32_t left,
-    int64_t wall_ns) {
-	struct journal_delivery delivery = { .key = messages_key(mta, directory, id),
-		.when_ns = wall_ns, .result = JOURNAL_RESULT_GONE, .recipients = recipients,
+uint64_t messages_delivered(struct messages *m, uint64_t key, const char *domain, size_t length,
+    uint32_t recipients, uint32_t left, int64_t wall_ns) {
+	struct journal_delivery delivery = { .key = key, .when_ns = wall_ns, .result = JOURNAL_RESULT_GONE, .recipients = recipients,
 		.left = left, .domain = { domain, (uint16_t)length } };
 	const struct entry *entry;
 
@@ -349,9 +344,7 @@ uint64_t messages_finish_entry(struct messages *m, struct entry *entry) {
 	return sequence;
 }
 
-uint64_t messages_finish(struct messages *m, const char *mta, const char *directory,
-    const char *id, int64_t wall_ns) {
-	uint64_t key = messages_key(mta, directory, id);
+uint64_t messages_finish(struct messages *m, uint64_t key, int64_t wall_ns) {
 	struct entry *entry;
 
 	m->wall_ns = wall_ns;

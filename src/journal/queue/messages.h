@@ -96,7 +96,7 @@ void messages_close(struct messages **messages);
 struct journal_log *messages_log(struct messages *messages);
 
 /* At the end of each turn of the owner's loop, and when journal_log_event_fd is readable:
- * some of whatever is next of recovery, index, looks, writing anew and positions; then
+ * some of whatever is next of recovery, index, writing anew and positions; then
  * journal_log_turn.  Takes a few ms (besides syncs, where the log is not threaded).
  * `now_ns`: the clock of base/clock.h.  Returns when, by that clock, to say it again at the
  * latest; now_ns: at once. */
@@ -111,6 +111,9 @@ bool messages_is_replaced(const struct messages *messages);
 bool messages_is_indexed(const struct messages *messages);
 /* Nothing is written or remembered (journal_log_error says why). */
 bool messages_is_degraded(const struct messages *messages);
+
+/* What is told, and asked, of a message below is by its key.  The same at all times. */
+uint64_t messages_key(const char *mta, const char *directory, const char *id);
 
 /* --- what is told ----------------------------------------------------------------------
  *
@@ -152,19 +155,18 @@ uint64_t messages_put(struct messages *messages, const struct messages_envelope 
 
 /* A run of it begins, by the process `pid` (0: not told).  0: not known (or working already, or
  * before recovery). */
-uint64_t messages_start(struct messages *messages, const char *mta, const char *directory,
-    const char *id, uint32_t pid, int64_t wall_ns);
+uint64_t messages_start(struct messages *messages, uint64_t key, uint32_t pid, int64_t wall_ns);
 
 /* Of that domain so many recipients are done with in this run, delivered or returned, and
  * so many are left.  0: it is not working. */
-uint64_t messages_delivered(struct messages *messages, const char *mta,
-    const char *directory, const char *id, const char *domain, size_t length,
-    uint32_t recipients, uint32_t left, int64_t wall_ns);
+uint64_t messages_delivered(struct messages *messages, uint64_t key, const char *domain,
+    size_t length, uint32_t recipients, uint32_t left, int64_t wall_ns);
 
 /* What a line of the mail server's log said of it, known or not: these recipients of one domain
  * were delivered by the process.  They stand in its file until that is written anew: so they
  * come back by the envelope's `delivered`, and its groups have them still. */
 struct messages_line {
+	const char *id;			/* of the message */
 	const char *to;			/* "A,B" */
 	size_t length;			/* MESSAGES_DELIVERED_MAX at most */
 	const char *domain;
@@ -174,12 +176,11 @@ struct messages_line {
 	uint64_t log, offset;
 	bool is_void;			/* what such lines told of this run is not so */
 };
-uint64_t messages_told(struct messages *messages, const char *mta, const char *directory,
-    const char *id, const struct messages_line *line, int64_t wall_ns);
+uint64_t messages_told(struct messages *messages, uint64_t key,
+    const struct messages_line *line, int64_t wall_ns);
 
 /* Its file is gone.  0: not known. */
-uint64_t messages_finish(struct messages *messages, const char *mta,
-    const char *directory, const char *id, int64_t wall_ns);
+uint64_t messages_finish(struct messages *messages, uint64_t key, int64_t wall_ns);
 
 /* --- what comes of it ------------------------------------------------------------------ */
 
@@ -195,36 +196,26 @@ enum messages_answer {
 enum messages_answer messages_next(struct messages *messages, int64_t wall_ns,
     struct messages_envelope *envelope, int64_t *next_ns);
 
-/* The same for any others that wait: in the background `visit` is shown all of them (one
- * that is written anew meanwhile may come twice), and takes what it likes (true: it is held
- * from now on).  One look at a time: a second one begins anew.  It may call nothing of the
- * above but the is_* questions. */
-void messages_look(struct messages *messages,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context);
-bool messages_is_looking(const struct messages *messages);
-
-/* For whoever lists what waits, beside that: the same in pieces, and nothing is held, whatever
- * `visit` returns.  NULL: degraded, before recovery, or no memory.  False: that was all; or the
+/* For whoever looks for others that wait, or lists them: `visit` is shown all of them, in pieces
+ * (one that is written anew meanwhile may come twice).  It may call nothing of the above but the
+ * is_* questions.  NULL: degraded, before recovery, or no memory.  False: that was all; or the
  * journal was renewed meanwhile. */
 struct messages_walk;
 struct messages_walk *messages_walk_open(struct messages *messages);
 bool messages_walk_on(struct messages *messages, struct messages_walk *walk,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context);
+    void (*visit)(void *context, const struct messages_envelope *envelope), void *context);
 void messages_walk_close(struct messages_walk **walk);
 
 /* As messages_next, of that message.  False: it does not wait here, or cannot be read. */
-bool messages_take(struct messages *messages, const char *mta, const char *directory,
-    const char *id, struct messages_envelope *envelope);
+bool messages_take(struct messages *messages, uint64_t key,
+    struct messages_envelope *envelope);
 
 /* Is it known, with this stamp?  It is seen then. */
-bool messages_knows(struct messages *messages, const char *mta, const char *directory,
-    const char *id, uint64_t stamp);
+bool messages_knows(struct messages *messages, uint64_t key, uint64_t stamp);
 /* The same, and it waits here: its owner neither holds it nor works on it. */
-bool messages_waits(struct messages *messages, const char *mta, const char *directory,
-    const char *id, uint64_t stamp);
+bool messages_waits(struct messages *messages, uint64_t key, uint64_t stamp);
 /* It was found in its directory, whatever is known of it. */
-void messages_seen(struct messages *messages, const char *mta, const char *directory,
-    const char *id);
+void messages_seen(struct messages *messages, uint64_t key);
 
 /* The whole of the queue is looked through from now on: what is known, put or started is
  * seen.  Only when all is indexed. */

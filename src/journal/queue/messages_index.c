@@ -48,14 +48,15 @@ static struct entry *place_in(struct shard *shard, uint64_t key) {
 	return &shard->entries[i];
 }
 
-static bool shard_resize(struct messages *m, struct shard *shard, uint32_t size) {
+/* `gone`: with those that are GONE, too. */
+static bool shard_rebuild(struct messages *m, struct shard *shard, uint32_t size, bool gone) {
 	struct shard new = { .size = size };
 
 	new.entries = calloc(size, sizeof(*new.entries));
 	if (new.entries == NULL)
 		return false;
 	for (uint32_t i = 0; i < shard->size; i++)
-		if (shard->entries[i].key != 0)
+		if (shard->entries[i].key != 0 && (gone || shard->entries[i].state != ENTRY_GONE))
 			*place_in(&new, shard->entries[i].key) = shard->entries[i];
 	m->totals.index_bytes += (uint64_t)size * sizeof(*new.entries);
 	m->totals.index_bytes -= (uint64_t)shard->size * sizeof(*new.entries);
@@ -72,7 +73,7 @@ struct entry *messages_index_make(struct messages *m, uint64_t key) {
 		return entry;
 	/* six in seven at most are taken; one stays free at least */
 	if ((uint64_t)(shard->count + 1) * 7 > (uint64_t)shard->size * 6 &&
-	    !shard_resize(m, shard, shard->size + shard->size / 8 + SIZE_LEAST) &&
+	    !shard_rebuild(m, shard, shard->size + shard->size / 8 + SIZE_LEAST, true) &&
 	    shard->count + 1 >= shard->size)
 		return NULL;
 	entry = place_in(shard, key);
@@ -104,31 +105,18 @@ void messages_index_remove(struct messages *m, struct entry *entry) {
 	shard->entries[hole] = (struct entry){ .key = 0 };
 	shard->count--;
 	if (shard->size > 4 * SIZE_LEAST && shard->count < shard->size / 4)
-		(void)shard_resize(m, shard, shard->size / 2);
+		(void)shard_rebuild(m, shard, shard->size / 2, true);
 }
 
 void messages_index_sweep(struct messages *m, uint32_t number) {
 	struct shard *shard = &m->shards[number];
 	uint32_t gone = 0, left;
-	struct shard new = { .size = 0 };
 
 	for (uint32_t i = 0; i < shard->size; i++)
 		gone += shard->entries[i].key != 0 && shard->entries[i].state == ENTRY_GONE;
-	if (gone == 0)
-		return;
 	left = shard->count - gone;
-	new.size = left + left / 4 + SIZE_LEAST;
-	new.entries = calloc(new.size, sizeof(*new.entries));
-	if (new.entries == NULL)
-		return;
-	for (uint32_t i = 0; i < shard->size; i++)
-		if (shard->entries[i].key != 0 && shard->entries[i].state != ENTRY_GONE)
-			*place_in(&new, shard->entries[i].key) = shard->entries[i];
-	m->by_state[ENTRY_GONE] -= gone;
-	m->totals.index_bytes += (uint64_t)new.size * sizeof(*new.entries);
-	m->totals.index_bytes -= (uint64_t)shard->size * sizeof(*new.entries);
-	free(shard->entries);
-	*shard = new;
+	if (gone > 0 && shard_rebuild(m, shard, left + left / 4 + SIZE_LEAST, false))
+		m->by_state[ENTRY_GONE] -= gone;
 }
 
 void messages_set_state(struct messages *m, struct entry *entry, enum entry_state state) {

@@ -130,9 +130,6 @@ struct messages {
 	struct runner runners[MESSAGES_INTERVALS_MAX];
 	bool new_is_next;
 	unsigned old_turn;
-	struct journal_cursor *look_cursor;
-	bool (*visit)(void *context, const struct messages_envelope *envelope);
-	void *visit_context;
 	uint8_t epoch, told_epoch;
 	bool telling;
 	uint32_t tell_shard, tell_slot;
@@ -192,7 +189,6 @@ bool messages_same(struct journal_place a, struct journal_place b);
 
 /* --- messages.c --------------------------------------------------------------------------- */
 
-uint64_t messages_key(const char *mta, const char *directory, const char *id);
 /* Of mta, directory and id as a record has them. */
 uint64_t messages_key_of(const struct journal_text texts[3]);
 uint64_t messages_domain_key(const char *domain, size_t length);
@@ -275,9 +271,7 @@ struct journal_place messages_runner_place(const struct messages *m, unsigned in
 
 /* --- messages_look.c ------------------------------------------------------------------------ */
 
-bool messages_look_step(struct messages *m);
 bool messages_unseen_step(struct messages *m);
-void messages_looks_forget(struct messages *m);
 
 /* --- messages_positions.c -------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /*
  * PURPOSE  What its owner wants to see of all that waits; and of what it has not seen in its
  *          directory.
- * MODEL    A look reads the log from its begin to its end, some in each turn.  What was not
+ * MODEL    A walk reads the log from its begin to its end, some in each step.  What was not
  *          seen is found in the index, and read one by one.
  * THREADS  One.
  */
@@ -14,73 +14,6 @@
 #define SLOTS_MOST	65536u	/* of the index, looked at in a step */
 
 /* --- all that waits ------------------------------------------------------------------------ */
-
-void messages_looks_forget(struct messages *m) {
-	journal_cursor_close(&m->look_cursor);
-	m->telling = false;
-}
-
-void messages_look(struct messages *m,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
-	if (!messages_enter(m))
-		return;
-	if (m->look_cursor == NULL)
-		m->look_cursor = journal_cursor_open(journal_log_files(m->log));
-	if (m->look_cursor == NULL)
-		return;
-	m->visit = visit;
-	m->visit_context = context;
-	journal_cursor_seek(m->look_cursor, m->begin);
-}
-
-bool messages_is_looking(const struct messages *m) {
-	return m->look_cursor != NULL;
-}
-
-enum pace { PACE_MORE, PACE_LATER, PACE_OVER };
-
-/* Some records further; `takes`: what `visit` says yes to is held. */
-static enum pace walk_on(struct messages *m, struct journal_cursor *cursor, bool takes,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
-	struct journal_found found = { .length = 0 };
-	struct messages_envelope envelope;
-	struct journal_envelope e;
-
-	journal_log_flush(m->log);
-	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
-		struct journal_place before = journal_cursor_place(cursor);
-		struct entry *entry;
-
-		if (journal_cursor_next(cursor, &found) == JOURNAL_FOUND_END)
-			return PACE_OVER;
-		if (found.kind == JOURNAL_FOUND_FAULT &&
-		    messages_try_again(m, found.place.file)) {
-			journal_cursor_seek(cursor, before);
-			return PACE_LATER;
-		}
-		if (!messages_is_envelope(m, &found, &e) ||
-		    !journal_mark_is_live(found.frame.mark))
-			continue;
-		entry = messages_learn(m, &found, &e);
-		if (entry == NULL || entry->state != ENTRY_WAITS)
-			continue;
-		messages_read_envelope(m, &e, &envelope);
-		if (visit(context, &envelope) && takes)
-			messages_hold(m, messages_index_find(m, e.key));
-	}
-	return PACE_MORE;
-}
-
-bool messages_look_step(struct messages *m) {
-	enum pace pace;
-
-	if (m->look_cursor == NULL)
-		return false;
-	pace = walk_on(m, m->look_cursor, true, m->visit, m->visit_context);
-	if (pace == PACE_OVER)
-		journal_cursor_close(&m->look_cursor);
-	return pace == PACE_MORE;	/* LATER: the next turn, whenever that is */
-}
 
 struct messages_walk {
 	struct journal_cursor *cursor;
@@ -105,10 +38,35 @@ struct messages_walk *messages_walk_open(struct messages *m) {
 }
 
 bool messages_walk_on(struct messages *m, struct messages_walk *walk,
-    bool (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
+    void (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
+	struct journal_found found = { .length = 0 };
+	struct messages_envelope envelope;
+	struct journal_envelope e;
+
 	if (!messages_enter(m) || walk->renewals != m->totals.renewals)
 		return false;
-	return walk_on(m, walk->cursor, false, visit, context) != PACE_OVER;
+	journal_log_flush(m->log);
+	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
+		struct journal_place before = journal_cursor_place(walk->cursor);
+		const struct entry *entry;
+
+		if (journal_cursor_next(walk->cursor, &found) == JOURNAL_FOUND_END)
+			return false;
+		if (found.kind == JOURNAL_FOUND_FAULT &&
+		    messages_try_again(m, found.place.file)) {
+			journal_cursor_seek(walk->cursor, before);
+			return true;
+		}
+		if (!messages_is_envelope(m, &found, &e) ||
+		    !journal_mark_is_live(found.frame.mark))
+			continue;
+		entry = messages_learn(m, &found, &e);
+		if (entry == NULL || entry->state != ENTRY_WAITS)
+			continue;
+		messages_read_envelope(m, &e, &envelope);
+		visit(context, &envelope);
+	}
+	return true;
 }
 
 void messages_walk_close(struct messages_walk **walk) {
@@ -121,9 +79,7 @@ void messages_walk_close(struct messages_walk **walk) {
 
 /* --- one of them --------------------------------------------------------------------------- */
 
-bool messages_take(struct messages *m, const char *mta, const char *directory, const char *id,
-    struct messages_envelope *envelope) {
-	uint64_t key = messages_key(mta, directory, id);
+bool messages_take(struct messages *m, uint64_t key, struct messages_envelope *envelope) {
 	const struct entry *entry;
 
 	if (!messages_enter(m) || !messages_is_recovered(m))
@@ -140,37 +96,34 @@ bool messages_take(struct messages *m, const char *mta, const char *directory, c
 
 /* --- what is known, and what was seen --------------------------------------------------------- */
 
-static struct entry *find_known(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp) {
+static struct entry *find_known(struct messages *m, uint64_t key, uint64_t stamp) {
 	struct entry *entry;
 
 	if (!messages_enter(m))
 		return NULL;
-	entry = messages_index_find(m, messages_key(mta, directory, id));
+	entry = messages_index_find(m, key);
 	if (entry == NULL || entry->state == ENTRY_GONE || entry->stamp != messages_fold(stamp))
 		return NULL;
 	entry->seen = m->epoch;
 	return entry;
 }
 
-bool messages_knows(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp) {
-	return find_known(m, mta, directory, id, stamp) != NULL;
+bool messages_knows(struct messages *m, uint64_t key, uint64_t stamp) {
+	return find_known(m, key, stamp) != NULL;
 }
 
-bool messages_waits(struct messages *m, const char *mta, const char *directory,
-    const char *id, uint64_t stamp) {
-	const struct entry *entry = find_known(m, mta, directory, id, stamp);
+bool messages_waits(struct messages *m, uint64_t key, uint64_t stamp) {
+	const struct entry *entry = find_known(m, key, stamp);
 
 	return entry != NULL && entry->state == ENTRY_WAITS;
 }
 
-void messages_seen(struct messages *m, const char *mta, const char *directory, const char *id) {
+void messages_seen(struct messages *m, uint64_t key) {
 	struct entry *entry;
 
 	if (!messages_enter(m))
 		return;
-	entry = messages_index_find(m, messages_key(mta, directory, id));
+	entry = messages_index_find(m, key);
 	if (entry != NULL)
 		entry->seen = m->epoch;
 }

@@ -21,13 +21,12 @@ uint64_t messages_append_delivery(struct messages *m, const struct journal_deliv
 	return sequence;
 }
 
-uint64_t messages_told(struct messages *m, const char *mta, const char *directory,
-    const char *id, const struct messages_line *line, int64_t wall_ns) {
-	struct journal_delivery delivery = { .key = messages_key(mta, directory, id),
-		.when_ns = wall_ns, .recipients = line->recipients,
+uint64_t messages_told(struct messages *m, uint64_t key, const struct messages_line *line,
+    int64_t wall_ns) {
+	struct journal_delivery delivery = { .key = key, .when_ns = wall_ns, .recipients = line->recipients,
 		.result = line->is_void ? JOURNAL_RESULT_WAITS : JOURNAL_RESULT_GONE,
 		.domain = { line->domain, (uint16_t)line->domain_length },
-		.id = { id, (uint16_t)strlen(id) }, .to = { line->to, (uint16_t)line->length },
+		.id = { line->id, (uint16_t)strlen(line->id) }, .to = { line->to, (uint16_t)line->length },
 		.pid = line->pid, .log = line->log, .offset = line->offset };
 	const struct entry *entry;
 

@@ -145,7 +145,6 @@ static int64_t turn_work(struct messages *m, int64_t now_ns) {
 	if (!messages_is_recovered(m))
 		return messages_recover_step(m) ? now_ns : now_ns + AGAIN_NS;
 	more = messages_recover_step(m);
-	more = messages_look_step(m) || more;
 	more = messages_unseen_step(m) || more;
 	more = messages_run_longest(m, &wait_ns) || more;
 	next_ns = messages_positions_turn(m, now_ns);
@@ -153,7 +152,7 @@ static int64_t turn_work(struct messages *m, int64_t now_ns) {
 		return now_ns;
 	/* wall time may be set: looked at again within a minute */
 	wait_ns = wait_ns < 60 * NS_PER_SECOND ? wait_ns : 60 * NS_PER_SECOND;
-	if (m->phase != PHASE_DONE || m->look_cursor != NULL)
+	if (m->phase != PHASE_DONE)
 		wait_ns = wait_ns < AGAIN_NS ? wait_ns : AGAIN_NS;
 	return now_ns + wait_ns < next_ns ? now_ns + wait_ns : next_ns;
 }

@@ -132,16 +132,16 @@ uint64_t put(const char *id, const char *recipients, double after, bool held) {
 }
 
 uint64_t start(const char *id) {
-	return messages_start(world.m, "m", "/q", id, 0, world.wall_ns);
+	return messages_start(world.m, messages_key("m", "/q", id), 0, world.wall_ns);
 }
 
 uint64_t delivered(const char *id, const char *domain, uint32_t recipients) {
-	return messages_delivered(world.m, "m", "/q", id, domain, strlen(domain), recipients, 0,
+	return messages_delivered(world.m, messages_key("m", "/q", id), domain, strlen(domain), recipients, 0,
 	    world.wall_ns);
 }
 
 uint64_t finish(const char *id) {
-	return messages_finish(world.m, "m", "/q", id, world.wall_ns);
+	return messages_finish(world.m, messages_key("m", "/q", id), world.wall_ns);
 }
 
 static int64_t next_ns;

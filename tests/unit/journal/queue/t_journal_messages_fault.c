@@ -70,8 +70,8 @@ TEST_IN(begin, end, test_what_was_synced_outlives_a_fault) {
 	assert_int_equal(world.renewed, 1);
 	assert_int_equal(totals().messages, 3);
 	assert_string_equal(all_next(), "q1 a.example*1, q2 a.example*2");
-	assert_true(messages_knows(world.m, "m", "/q", "q3", 1));
-	assert_false(messages_knows(world.m, "m", "/q", "q4", 1));
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q3"), 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q4"), 1));
 	put("q2", "a.example*1", 0, !HELD);
 	world_sync();
 	world_kill();
@@ -209,8 +209,8 @@ TEST_IN(begin, end, test_what_is_damaged_below_a_living_log_is_known_no_more) {
 	traffic(70000);
 	world_pass(31 * MINUTE);
 	assert_int_equal(totals().messages, 1);
-	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
-	assert_true(messages_knows(world.m, "m", "/q", "q2", 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q2"), 1));
 	traffic(1000);
 	world_pass(120);
 	assert_in_range(files(), 1, 2);
@@ -242,10 +242,10 @@ TEST_IN(begin, end, test_what_a_failed_sync_lost_is_not_known_by_the_next_proces
 	assert_true(messages_is_degraded(world.m));
 	crash(DISK_CRASH_KEEP);
 	world_sync();
-	known = messages_knows(world.m, "m", "/q", "q2", 1);
+	known = messages_knows(world.m, messages_key("m", "/q", "q2"), 1);
 	crash(DISK_CRASH_DROP);
-	assert_int_equal(messages_knows(world.m, "m", "/q", "q2", 1), known);
-	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_int_equal(messages_knows(world.m, messages_key("m", "/q", "q2"), 1), known);
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 }
 
 /* A process is killed before it has synced, and the next one's first sync fails. */
@@ -261,10 +261,10 @@ TEST_IN(begin, end, test_what_the_next_process_could_not_sync_is_not_known_and_l
 	assert_true(messages_is_degraded(world.m));
 	world_pass(5);
 	world_sync();
-	known = messages_knows(world.m, "m", "/q", "q2", 1);
+	known = messages_knows(world.m, messages_key("m", "/q", "q2"), 1);
 	crash(DISK_CRASH_DROP);
-	assert_int_equal(messages_knows(world.m, "m", "/q", "q2", 1), known);
-	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_int_equal(messages_knows(world.m, messages_key("m", "/q", "q2"), 1), known);
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 }
 
 /* --- a mark that can be read, and is not on the disk ------------------------------------ */
@@ -287,10 +287,10 @@ static void let_sync_fail(const char *name) {
 
 static void does_not_come_back(void) {
 	record_positions();
-	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 	crash(DISK_CRASH_DROP);
-	assert_true(messages_knows(world.m, "m", "/q", "q2", 1));
-	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q2"), 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 }
 
 /* The sync that fails has the mark that the start of q1 allowed. */
@@ -335,7 +335,7 @@ static void put_again_and_fail(void) {
 	let_sync_fail("0000000002.log");
 	crash(DISK_CRASH_KEEP);
 	world_pass(3);
-	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 	finish("q1");
 }
 
@@ -392,7 +392,7 @@ TEST_IN(begin, end, test_what_was_finished_does_not_come_back_where_positions_ca
 	world_pass(5);
 	assert_int_equal(failing.times, 0);
 	assert_false(messages_is_degraded(world.m));
-	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
-	assert_true(messages_knows(world.m, "m", "/q", "q2", 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q2"), 1));
 	assert_int_equal(totals().messages, 1);
 }

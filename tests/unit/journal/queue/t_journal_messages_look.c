@@ -11,27 +11,25 @@
 
 static char seen[256];
 
-static bool visit(void *context, const struct messages_envelope *envelope) {
-	const char *wanted = context;
-
+static void visit(void *context, const struct messages_envelope *envelope) {
 	snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%s ", envelope->id);
-	return strcmp(envelope->id, wanted) == 0;
 }
 
-TEST_IN(world_begin, world_end, test_a_look_shows_what_waits_and_takes_what_it_likes) {
-	char wanted[] = "q2";
+TEST_IN(world_begin, world_end, test_what_a_walk_shows_can_be_taken_behind_it) {
+	struct messages_walk *walk;
+	struct messages_envelope e;
 
 	put("q1", "a.example", SUSPENDED, !HELD);
 	put("q2", "a.example", 300, !HELD);
 	put("q3", "a.example", 0, HELD);
 	put("q4", "a.example", 0, !HELD);
 	seen[0] = '\0';
-	messages_look(world.m, visit, wanted);
-	assert_true(messages_is_looking(world.m));
-	world_turn();
-	world_turn();
-	assert_false(messages_is_looking(world.m));
+	walk = messages_walk_open(world.m);
+	while (messages_walk_on(world.m, walk, visit, NULL))
+		world_turn();
+	messages_walk_close(&walk);
 	assert_string_equal(seen, "q1 q2 q4 ");
+	assert_true(messages_take(world.m, messages_key("m", "/q", "q2"), &e));
 	assert_int_equal(totals().held, 2);
 	world_pass(300);
 	assert_string_equal(all_next(), "q4 a.example*1");
@@ -39,7 +37,6 @@ TEST_IN(world_begin, world_end, test_a_look_shows_what_waits_and_takes_what_it_l
 
 /* And takes nothing; what is put meanwhile comes, too. */
 TEST_IN(world_begin, world_end, test_a_walk_shows_what_waits) {
-	char wanted[] = "q2";
 	struct messages_walk *walk;
 
 	put("q1", "a.example", SUSPENDED, !HELD);
@@ -49,7 +46,7 @@ TEST_IN(world_begin, world_end, test_a_walk_shows_what_waits) {
 	assert_non_null(walk);
 	put("q4", "a.example", 0, !HELD);
 	seen[0] = '\0';
-	while (messages_walk_on(world.m, walk, visit, wanted))
+	while (messages_walk_on(world.m, walk, visit, NULL))
 		;
 	messages_walk_close(&walk);
 	assert_null(walk);
@@ -62,13 +59,13 @@ TEST_IN(world_begin, world_end, test_one_that_waits_can_be_taken) {
 
 	put("q1", "a.example*3", 300, !HELD);
 	put("q2", "a.example", 0, HELD);
-	assert_false(messages_take(world.m, "m", "/q", "q0", &e));
-	assert_false(messages_take(world.m, "m", "/q", "q2", &e));
-	assert_true(messages_take(world.m, "m", "/q", "q1", &e));
+	assert_false(messages_take(world.m, messages_key("m", "/q", "q0"), &e));
+	assert_false(messages_take(world.m, messages_key("m", "/q", "q2"), &e));
+	assert_true(messages_take(world.m, messages_key("m", "/q", "q1"), &e));
 	assert_string_equal(e.id, "q1");
 	assert_int_equal(e.groups[0].recipients, 3);
 	assert_int_equal(e.due_ns, WORLD_EPOCH + 300 * S);
-	assert_false(messages_take(world.m, "m", "/q", "q1", &e));
+	assert_false(messages_take(world.m, messages_key("m", "/q", "q1"), &e));
 	world_pass(400);
 	assert_string_equal(next(), "");
 	put("q1", "a.example", 0, !HELD);
@@ -90,9 +87,9 @@ TEST_IN(world_begin, world_end, test_what_is_in_no_directory_is_told) {
 	world_turn();
 	start("q4");
 	messages_seen_begin(world.m);
-	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
-	assert_false(messages_knows(world.m, "m", "/q", "q2", 2));	/* it has changed */
-	assert_false(messages_knows(world.m, "m", "/other", "q1", 1));
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q2"), 2));	/* it has changed */
+	assert_false(messages_knows(world.m, messages_key("m", "/other", "q1"), 1));
 	put("q5", "a.example", 0, !HELD);
 	seen[0] = '\0';
 	messages_seen_end(world.m, unseen, NULL);
@@ -101,9 +98,9 @@ TEST_IN(world_begin, world_end, test_what_is_in_no_directory_is_told) {
 	/* what is held, too: not what is working, of which its run tells */
 	assert_string_equal(seen, "q3 q2 ");
 	messages_seen_begin(world.m);
-	messages_seen(world.m, "m", "/q", "q2");
-	messages_seen(world.m, "m", "/q", "q3");
-	messages_seen(world.m, "m", "/q", "q1");
+	messages_seen(world.m, messages_key("m", "/q", "q2"));
+	messages_seen(world.m, messages_key("m", "/q", "q3"));
+	messages_seen(world.m, messages_key("m", "/q", "q1"));
 	seen[0] = '\0';
 	messages_seen_end(world.m, unseen, NULL);
 	world_turn();
@@ -197,7 +194,7 @@ TEST_IN(world_begin, world_end, test_files_that_were_removed_underneath) {
 	assert_false(messages_is_degraded(world.m));
 	assert_true(messages_is_recovered(world.m) && messages_is_indexed(world.m));
 	assert_int_equal(totals().messages, 0);
-	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 	put("q2", "a.example", 0, !HELD);
 	world_sync();
 	assert_string_equal(records(), "E:q2");

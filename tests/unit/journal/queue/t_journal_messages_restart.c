@@ -54,11 +54,11 @@ static void on_recovered(void *context, const struct messages_envelope *e) {
 }
 
 static void told(const char *id, const char *to, const char *domain, uint32_t recipients) {
-	const struct messages_line line = { .to = to, .length = strlen(to), .domain = domain,
+	const struct messages_line line = { .id = id, .to = to, .length = strlen(to), .domain = domain,
 		.domain_length = strlen(domain), .recipients = recipients, .pid = 77,
 		.is_void = recipients == 0 };
 
-	assert_int_not_equal(messages_told(world.m, "m", "/q", id, &line, world.wall_ns), 0);
+	assert_int_not_equal(messages_told(world.m, messages_key("m", "/q", id), &line, world.wall_ns), 0);
 }
 
 /* What lines of the log have told stands in the queue file still: it comes back with them, as
@@ -66,7 +66,7 @@ static void told(const char *id, const char *to, const char *domain, uint32_t re
 TEST_IN(world_begin, world_end, test_what_lines_told_comes_back_with_the_message) {
 	world.recovered = on_recovered;
 	put("q1", "a.example*3 b.example*1", 0, HELD);
-	assert_int_not_equal(messages_start(world.m, "m", "/q", "q1", 77, world.wall_ns), 0);
+	assert_int_not_equal(messages_start(world.m, messages_key("m", "/q", "q1"), 77, world.wall_ns), 0);
 	told("q1", "x@a.example,y@a.example", "a.example", 2);
 	told("q1", "z@b.example", "b.example", 1);
 	world_sync();
@@ -74,7 +74,7 @@ TEST_IN(world_begin, world_end, test_what_lines_told_comes_back_with_the_message
 	assert_string_equal(came_back, "q1 77 x@a.example,y@a.example,z@b.example");
 	assert_string_equal(next(), "q1 a.example*3 b.example*1");
 	/* once more, by another process, before anything was written */
-	assert_int_not_equal(messages_start(world.m, "m", "/q", "q1", 78, world.wall_ns), 0);
+	assert_int_not_equal(messages_start(world.m, messages_key("m", "/q", "q1"), 78, world.wall_ns), 0);
 	told("q1", "w@a.example", "a.example", 1);
 	world_sync();
 	restart();
@@ -112,7 +112,7 @@ TEST_IN(world_begin, world_end, test_all_that_was_working_is_told_before_it_coun
 	for (unsigned i = 0; i < 300; i++) {
 		(void)snprintf(id, sizeof(id), "q%u", i);
 		put(id, "a.example", 0, HELD);
-		assert_int_not_equal(messages_start(world.m, "m", "/q", id, 77, world.wall_ns), 0);
+		assert_int_not_equal(messages_start(world.m, messages_key("m", "/q", id), 77, world.wall_ns), 0);
 	}
 	world_sync();
 	world_kill();
@@ -348,7 +348,7 @@ TEST_IN(world_begin, world_end, test_an_older_envelope_that_is_found_later_does_
 	record_positions();
 	world_kill();
 	world_open();
-	assert_false(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_false(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 	put("q1", "a.example*2", 0, !HELD);
 	assert_int_not_equal(finish("q2"), 0);
 	put("q3", "a.example*3", 0, HELD);
@@ -360,7 +360,7 @@ TEST_IN(world_begin, world_end, test_an_older_envelope_that_is_found_later_does_
 	world_turn();
 	assert_true(messages_is_indexed(world.m));
 	assert_int_equal(totals().messages, 1);
-	assert_true(messages_knows(world.m, "m", "/q", "q1", 1));
+	assert_true(messages_knows(world.m, messages_key("m", "/q", "q1"), 1));
 	assert_string_equal(all_next(), "q1 a.example*2");
 	world_pass(10 * MINUTE);
 	assert_string_equal(next(), "");
