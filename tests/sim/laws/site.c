@@ -46,8 +46,8 @@ struct world {
 	const struct law *law;
 	void *state;
 	struct simulated_events events;
-	struct simulated_ring waiting;	/* mail to go, by arrival or return */
-	struct simulated_ring queue;	/* at the site */
+	struct simulated_events waiting;	/* mail to go, by arrival or return */
+	struct simulated_events queue;	/* at the site */
 	struct mail *mails;
 	double *delays_s;
 	uint32_t count, done;
@@ -125,7 +125,7 @@ static void arrive_at_site(struct world *world, struct simulated_event *attempt)
 	world->connected++;
 	world->at_server[attempt->opened_ns]++;
 	if (mode == SITE_QUEUES && world->served >= site_limit(world))
-		simulate_ring_push(&world->queue, attempt);
+		simulate_push(&world->queue, attempt);
 	else
 		serve(world, attempt);
 }
@@ -137,7 +137,7 @@ static void leave_site(struct world *world, const struct simulated_event *attemp
 	world->served--;
 	world->at_server[attempt->opened_ns]--;
 	while (world->queue.count > 0 && world->served < site_limit(world)) {
-		struct simulated_event next = simulate_ring_pop(&world->queue);
+		struct simulated_event next = simulate_pop(&world->queue);
 
 		serve(world, &next);
 	}
@@ -151,7 +151,7 @@ static uint32_t window_of(const struct world *world) {
 }
 
 static void start(struct world *world, bool canary) {
-	struct simulated_event attempt = simulate_ring_pop(&world->waiting);
+	struct simulated_event attempt = simulate_pop(&world->waiting);
 	struct mail *mail = &world->mails[attempt.what];
 
 	attempt.kind = EVENT_END;
@@ -242,7 +242,7 @@ static void handle(struct world *world, struct simulated_event *event) {
 		hear(world, event);
 	} else {
 		world->untried += event->kind == EVENT_ARRIVAL;
-		simulate_ring_push(&world->waiting, event);
+		simulate_push(&world->waiting, event);
 	}
 }
 
@@ -331,8 +331,8 @@ static bool run(struct world *world, bool is_stream, struct site_result *out) {
 		out->used = world->used / world->room;
 	}
 	simulate_events_free(&world->events);
-	free(world->waiting.list);
-	free(world->queue.list);
+	simulate_events_free(&world->waiting);
+	simulate_events_free(&world->queue);
 	free(world->mails);
 	free(world->delays_s);
 	free(world->state);
