@@ -153,16 +153,12 @@ struct opening {
 	const struct generation *generation;
 };
 
-static void free_place(struct queue_place *place) {
-	close(place->fd);
-	free(place->path);
-	free(place->mta_name);
-}
-
 static bool add(void *context, unsigned mta, bool is_local, const char *path) {
 	const struct opening *opening = context;
 	struct queue_places *places = opening->places;
 	struct queue_place *place = &places->list[places->count];
+	const char *name = generation_text(opening->generation,
+	    opening->generation->mtas[mta].name);
 	char quoted[PATH_MAX];
 	struct stat status;
 	int error, fd = open_place(path, &error);
@@ -179,15 +175,11 @@ static bool add(void *context, unsigned mta, bool is_local, const char *path) {
 		close(fd);
 		return true;
 	}
-	*place = (struct queue_place){ .mta = mta, .path = strdup(path), .fd = fd,
-		.mta_name = strdup(generation_text(opening->generation,
-		opening->generation->mtas[mta].name)),
-		.is_local = is_local, .has_namesake = has_namesake(path),
-		.watch = -1, .device = status.st_dev, .inode = status.st_ino };
-	if (place->path == NULL || place->mta_name == NULL) {
-		free_place(place);
-		return false;
-	}
+	*place = (struct queue_place){ .mta = mta, .fd = fd, .is_local = is_local,
+		.has_namesake = has_namesake(path), .watch = -1,
+		.device = status.st_dev, .inode = status.st_ino };
+	text_copy(place->mta_name, sizeof(place->mta_name), name, strlen(name));
+	text_copy(place->path, sizeof(place->path), path, strlen(path));
 	places->count++;
 	watch(places, place);
 	if (places->count < QUEUE_PLACES_MAX)
@@ -209,7 +201,7 @@ void queue_places_open(struct queue_places *places, const struct generation *gen
 
 void queue_places_close(struct queue_places *places) {
 	for (unsigned i = 0; i < places->count; i++)
-		free_place(&places->list[i]);
+		close(places->list[i].fd);
 	if (places->notify_fd >= 0)
 		close(places->notify_fd);
 	places->count = 0;

@@ -7,6 +7,7 @@
 #ifndef ROLE_QUEUE_PLACES_H
 #define ROLE_QUEUE_PLACES_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,8 +18,8 @@
 
 struct queue_place {
 	unsigned mta;		/* of the generation that it was opened for */
-	char *mta_name;		/* its name there; malloc */
-	char *path;		/* the directory that Sendmail knows; malloc */
+	char mta_name[80 + 1];	/* its name there */
+	char path[PATH_MAX];	/* the directory that Sendmail knows */
 	int fd;			/* where its qf files are: it, or its subdirectory qf */
 	int watch;		/* descriptor of inotify; -1: none, it is scanned now and then */
 	bool is_local;		/* for local mail alone */
@@ -30,8 +31,8 @@ struct queue_place {
 
 struct queue_places {
 	unsigned count;
-	struct queue_place list[QUEUE_PLACES_MAX];
 	int notify_fd;		/* -1: none */
+	struct queue_place list[QUEUE_PLACES_MAX];
 };
 
 /* Opens all that the generation names (a * stands for subdirectories that begin so) and

@@ -5,7 +5,6 @@
  * supervisor.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -50,25 +49,11 @@ static int queue_role_open(const struct generation *generation, struct role_cont
 	return 0;
 }
 
-/* An address of ours is of no use there, but to an attacker. */
 static bool queue_role_put(FILE *out, const struct role_context *context) {
 	const struct queue_places *places = context->queue_places;
-	static struct queue_places copy;
 
-	memset(&copy, 0, sizeof(copy));
-	copy.count = places->count;
-	copy.notify_fd = places->notify_fd;
-	for (unsigned i = 0; i < places->count; i++) {
-		copy.list[i] = places->list[i];
-		copy.list[i].mta_name = copy.list[i].path = NULL;
-	}
-	if (!handover_put(out, &copy, sizeof(copy)))
-		return false;
-	for (unsigned i = 0; i < places->count; i++)
-		if (!handover_put_text(out, places->list[i].mta_name) ||
-		    !handover_put_text(out, places->list[i].path))
-			return false;
-	return true;
+	return handover_put(out, places, offsetof(struct queue_places, list) +
+	    places->count * sizeof(places->list[0]));
 }
 
 static bool queue_role_get(FILE *in, struct role_context *context, struct diag *diag) {
@@ -76,14 +61,9 @@ static bool queue_role_get(FILE *in, struct role_context *context, struct diag *
 
 	(void)diag;
 	context->queue_places = places;
-	if (places == NULL || !handover_get(in, places, sizeof(*places)) ||
-	    places->count > QUEUE_PLACES_MAX)
-		return false;
-	for (unsigned i = 0; i < places->count; i++)
-		if ((places->list[i].mta_name = handover_get_text(in)) == NULL ||
-		    (places->list[i].path = handover_get_text(in)) == NULL)
-			return false;
-	return true;
+	return places != NULL && handover_get(in, places, offsetof(struct queue_places, list)) &&
+	    places->count <= QUEUE_PLACES_MAX &&
+	    handover_get(in, places->list, places->count * sizeof(places->list[0]));
 }
 
 static void queue_role_keep(const struct role_context *context, void (*keep_fd)(int fd)) {
