@@ -150,29 +150,16 @@ enum job_left job_done(struct job_board *board, const struct job_taken *taken);
 /* They were not tried after all: they wait again, first of their peer, as if never taken. */
 void job_put_back(struct job_board *board, const struct job_taken *taken);
 
-/* --- what would be next, and why -------------------------------------------------- */
+/* --- what would be next ------------------------------------------------------------ */
 
-enum job_reason {
-	JOB_REASON_TURN,	/* the oldest that can be delivered, or the one on the stack */
-	JOB_REASON_PREEMPTS,	/* slips past `current` in the slots that it has saved */
-	JOB_REASON_BLOCKED,	/* jobs before it have no place at their destinations */
-	JOB_REASON_EMPTY,	/* none: nothing waits */
-	JOB_REASON_ALL_BLOCKED,	/* none: no destination of what waits has a place */
-	JOB_REASON_PROCESSES,	/* none: process_limit */
-	JOB_REASON_COUNT
+struct job_would {
+	uint32_t message, queue;	/* of the entry */
+	uint32_t candidate;	/* message that may preempt the current one; JOB_NONE: none */
+	bool preempts;		/* and it does: the entry is its own */
 };
-
-struct job_why {
-	enum job_reason reason;
-	uint32_t transport, message, queue;	/* of the entry; JOB_NONE: none */
-	uint32_t current;	/* message of the current job before; JOB_NONE: none */
-	int32_t slots;		/* that the current job has saved, times delivery_slot_cost */
-	uint32_t candidate;	/* message that may preempt it; JOB_NONE: none */
-	uint32_t candidate_entries;	/* it has at most; so many slots are needed, less
-					 * discount and loan */
-};
-/* As job_next, but changes nothing (and reads nothing).  False: none, `why` tells. */
-bool job_peek(struct job_board *board, uint32_t transport, int64_t now_ns, struct job_why *why);
+/* As job_next, but changes nothing (and reads nothing).  False: none. */
+bool job_peek(struct job_board *board, uint32_t transport, int64_t now_ns,
+    struct job_would *out);
 
 /* --- looking ------------------------------------------------------------------------ */
 

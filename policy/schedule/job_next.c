@@ -379,64 +379,27 @@ bool job_take_recipients(struct job_board *board, uint32_t message, uint32_t que
 
 /* --- what would be next ------------------------------------------------------------------ */
 
-static bool peek_of(struct job_board *board, uint32_t number, int64_t now_s, struct job_why *why) {
+bool job_peek(struct job_board *board, uint32_t number, int64_t now_ns, struct job_would *out) {
 	const struct job_transport *transport = job_transport_at(board, number);
-	uint32_t current = transport->current, i, first;
-	bool preempts = false;
+	uint32_t current = transport->current, i = JOB_NONE, first;
 
-	why->transport = number;
-	if (transport->listed == 0) {
-		why->reason = JOB_REASON_EMPTY;
+	*out = (struct job_would){ JOB_NONE, JOB_NONE, JOB_NONE, false };
+	if (current == JOB_NONE || !has_processes(transport))
 		return false;
+	first = first_with_place(board, number, current);
+	if (first == JOB_NONE)
+		return false;
+	if (is_preemptible(board, transport, job_at(board, current)))
+		i = candidate(board, transport, current, job_seconds(now_ns));
+	if (i != JOB_NONE) {
+		out->candidate = job_at(board, i)->message;
+		out->preempts = has_slots(board, transport, job_at(board, current),
+		    job_at(board, i)) &&
+		    peer_in_turn(board, job_at(board, i), UINT32_MAX) != JOB_NONE;
 	}
-	why->reason = has_processes(transport) ? JOB_REASON_ALL_BLOCKED : JOB_REASON_PROCESSES;
-	if (current != JOB_NONE) {
-		const struct job *job = job_at(board, current);
-
-		why->current = job->message;
-		why->slots = job->slots_available;
-		i = is_preemptible(board, transport, job) ?
-		    candidate(board, transport, current, now_s) : JOB_NONE;
-		if (i != JOB_NONE) {
-			why->candidate = job_at(board, i)->message;
-			why->candidate_entries = job_most(board, job_at(board, i)) -
-			    job_at(board, i)->selected;
-			preempts = has_slots(board, transport, job, job_at(board, i));
-		}
-		first = first_with_place(board, number, current);
-		if (why->reason == JOB_REASON_PROCESSES || first == JOB_NONE)
-			return false;
-		preempts = preempts && peer_in_turn(board, job_at(board, i), UINT32_MAX) != JOB_NONE;
-		first = preempts ? i : first;
-		why->reason = preempts ? JOB_REASON_PREEMPTS :
-		    job_at(board, first)->before == JOB_NONE ? JOB_REASON_TURN :
-		    JOB_REASON_BLOCKED;
-		why->message = job_at(board, first)->message;
-		why->queue = job_peer_at(board, peer_in_turn(board, job_at(board, first),
-		    UINT32_MAX))->queue;
-		return true;
-	}
-	return false;
-}
-
-bool job_peek(struct job_board *board, uint32_t transport, int64_t now_ns, struct job_why *why) {
-	static const struct job_why none = { .reason = JOB_REASON_EMPTY, .transport = JOB_NONE,
-		.message = JOB_NONE, .queue = JOB_NONE, .current = JOB_NONE,
-		.candidate = JOB_NONE };
-	uint32_t i = board->turn_last;
-	struct job_why first = none;
-
-	*why = none;
-	if (transport != JOB_NONE)
-		return peek_of(board, transport, job_seconds(now_ns), why);
-	for (uint32_t left = board->transports.used; left > 0; left--) {
-		i = job_transport_at(board, i)->turn_next;
-		*why = none;
-		if (peek_of(board, i, job_seconds(now_ns), why))
-			return true;
-		if (first.reason == JOB_REASON_EMPTY)
-			first = *why;
-	}
-	*why = first;
-	return false;
+	first = out->preempts ? i : first;
+	out->message = job_at(board, first)->message;
+	out->queue = job_peer_at(board, peer_in_turn(board, job_at(board, first),
+	    UINT32_MAX))->queue;
+	return true;
 }

@@ -91,7 +91,7 @@ def next_and_why(test, world):
     test.check(run["mta"] == "out" and run["messages"] >= 1, f"and has its messages: {run}")
     coming = world.postern.ask("sendmail", "next", 50)
     test.equal([row["place"] for row in coming], list(range(1, len(coming) + 1)), "next: places")
-    test.check(all(row["why"] in ("current", "preempts", "first", "same-run", "same-destination") and
+    test.check(all(row["why"] in ("current", "preempts", "first", "same-run") and
                    row["because"] for row in coming), "and why")
     test.equal([row["place"] for row in world.postern.ask("sendmail", "next", 1)], [1], "next 1: the first alone")
     of_bulk = [row["destination"] for row in coming if row["recipients"] == 8]

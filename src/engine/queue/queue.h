@@ -271,11 +271,10 @@ enum queue_why {
 	QUEUE_WHY_CURRENT,	/* the message that was served last goes on, or is first */
 	QUEUE_WHY_PREEMPTS,	/* it is small, and slips past a bigger one */
 	QUEUE_WHY_FIRST,	/* first come */
-	QUEUE_WHY_SAME_DESTINATION, /* follows in the same run, by the same connection */
 	QUEUE_WHY_SAME_RUN,	/* follows in the same run: many wait */
 	QUEUE_WHY_COUNT
 };
-/* "current", "preempts", "first", "same-destination", "same-run" */
+/* "current", "preempts", "first", "same-run" */
 const char *queue_why_word(enum queue_why why);
 struct queue_next {
 	struct queue_row row;

@@ -240,12 +240,12 @@ static bool tell_parts(const struct queue *queue, const struct message *m, unsig
 /* The part that the board has next, or NULL. */
 static const struct part *first_part(struct queue *queue, uint32_t transport, int64_t now_ns,
     enum queue_why *why) {
-	struct job_why peek;
+	struct job_would peek;
 
 	if (queue->settings.schedule.discipline == DISCIPLINE_FIRST_COME ||
 	    !job_peek(queue->board, transport, now_ns, &peek))
 		return NULL;
-	*why = peek.reason == JOB_REASON_PREEMPTS ? QUEUE_WHY_PREEMPTS : QUEUE_WHY_CURRENT;
+	*why = peek.preempts ? QUEUE_WHY_PREEMPTS : QUEUE_WHY_CURRENT;
 	return queue_first_part(queue_job_envelope(queue, peek.message),
 	    queue_job_dest(queue, peek.queue));
 }

@@ -25,8 +25,8 @@ static int open_plain(void **state) {
 	return 0;
 }
 
-static bool peek(struct job_why *why) {
-	return job_peek(bench.board, JOB_NONE, bench.now_s * BENCH_NS, why);
+static bool peek(struct job_would *why) {
+	return job_peek(bench.board, 0, bench.now_s * BENCH_NS, why);
 }
 
 /* Ten recipients, then twice two.  A slot for two entries: 4 entries pay for a message of
@@ -217,7 +217,7 @@ TEST_IN(open_plain, bench_close, what_an_unread_job_did_not_use_comes_back) {
 /* A job is a candidate by what it has at most, and the current one saves by what it has at
  * least. */
 TEST_IN(open_plain, bench_close, estimates_err_on_the_safe_side) {
-	struct job_why why;
+	struct job_would why;
 
 	queue[1] = bench_queue(100);
 	queue[2] = bench_queue(100);
@@ -229,9 +229,7 @@ TEST_IN(open_plain, bench_close, estimates_err_on_the_safe_side) {
 	bench_batch(2, queue[2], 1, 2);		/* 5 */
 	assert_true(peek(&why));
 	assert_int_equal(why.candidate, bench.message[2]);
-	assert_int_equal(why.candidate_entries, 5);
-	assert_int_equal(why.slots, 1);
-	assert_int_equal(why.reason, JOB_REASON_TURN);
+	assert_false(why.preempts);
 	assert_int_equal(why.message, bench.message[1]);
 }
 
@@ -380,7 +378,7 @@ TEST_IN(NULL, bench_close, small_entries_that_come_back_are_merged) {
 TEST_IN(open_plain, bench_close, full_destinations_block_and_unblock) {
 	struct job_taken first, second, third;
 	uint32_t one, many;
-	struct job_why why;
+	struct job_would why;
 
 	one = bench_queue(1);
 	many = bench_queue(9);
@@ -389,24 +387,21 @@ TEST_IN(open_plain, bench_close, full_destinations_block_and_unblock) {
 	bench_mail(3, many, 1);
 	assert_int_equal(bench_take(&first), 1);
 	assert_true(peek(&why));
-	assert_int_equal(why.reason, JOB_REASON_BLOCKED);
 	assert_int_equal(why.message, bench.message[3]);
 	assert_int_equal(bench_take(&second), 3);
 	assert_true(bench_view(2).blocker);
 	assert_int_equal(bench_take(&third), 0);
 	assert_false(peek(&why));
-	assert_int_equal(why.reason, JOB_REASON_ALL_BLOCKED);
 	(void)bench_done(&first);
 	assert_false(bench_view(2).blocker);
 	assert_int_equal(bench_take(&third), 2);
 	assert_false(peek(&why));
-	assert_int_equal(why.reason, JOB_REASON_EMPTY);
 }
 
 TEST_IN(NULL, bench_close, processes_are_limited) {
 	struct job_settings settings = plain;
 	struct job_taken taken[3];
-	struct job_why why;
+	struct job_would why;
 
 	settings.process_limit = 2;
 	bench_open(&settings, &pool_defaults);
@@ -415,7 +410,6 @@ TEST_IN(NULL, bench_close, processes_are_limited) {
 	assert_int_equal(bench_take(&taken[1]), 1);
 	assert_int_equal(bench_take(&taken[2]), 0);
 	assert_false(job_peek(bench.board, 0, bench.now_s * BENCH_NS, &why));
-	assert_int_equal(why.reason, JOB_REASON_PROCESSES);
 	(void)bench_done(&taken[0]);
 	assert_int_equal(bench_take(&taken[0]), 1);
 }
