@@ -31,7 +31,7 @@ void job_batch_begin(struct job_board *board, uint32_t number, uint32_t unread, 
 }
 
 /* A job of the message in the transport, in the list and no blocker. */
-static uint32_t obtain(struct job_board *board, uint32_t message, uint32_t number) {
+static uint32_t obtain_job(struct job_board *board, uint32_t message, uint32_t number) {
 	uint32_t i = job_find(board, message, number);
 
 	if (i == JOB_NONE)
@@ -59,7 +59,7 @@ static void waiting_added(struct job_board *board, uint32_t i, bool none_before)
 }
 
 /* How many entries are new; fills the last one first. */
-static uint32_t fill(struct job_peer *peer, uint32_t recipients, uint32_t limit) {
+static uint32_t fill_peer(struct job_peer *peer, uint32_t recipients, uint32_t limit) {
 	uint32_t room = peer->waiting == 0 ? 0 : limit == 0 ? recipients :
 	    peer->last < limit ? limit - peer->last : 0, added;
 
@@ -89,14 +89,14 @@ bool job_batch_add(struct job_board *board, uint32_t number, uint32_t queue_numb
 		return false;
 	if (recipients == 0)
 		return true;
-	i = obtain(board, number, queue->transport);
+	i = obtain_job(board, number, queue->transport);
 	if (i == JOB_NONE)
 		return false;
 	if (peer == JOB_NONE)
 		peer = job_peer_create(board, i, queue_number);
 	job = job_at(board, i);
 	none = job_peer_at(board, peer)->waiting == 0;
-	added = fill(job_peer_at(board, peer), recipients, job_transport_at(board,
+	added = fill_peer(job_peer_at(board, peer), recipients, job_transport_at(board,
 	    queue->transport)->settings.destination_recipient_limit);
 	queue->waiting += added;
 	queue->recipients += recipients;
@@ -288,7 +288,7 @@ void job_put_back(struct job_board *board, const struct job_taken *taken) {
 		(void)job_done(board, taken);
 		return;
 	}
-	(void)obtain(board, job->message, job->transport);
+	(void)obtain_job(board, job->message, job->transport);
 	stop_running(board, taken);
 	less = give_back(peer, taken, job_transport_at(board, job->transport)->settings.
 	    destination_recipient_limit);

@@ -128,7 +128,7 @@ static uint32_t best_before_end(const struct job_board *board, uint32_t number,
 }
 
 /* The best job to preempt the current one, now or as soon as it has the slots. */
-static uint32_t candidate(const struct job_board *board, const struct job_transport *transport,
+static uint32_t find_candidate(const struct job_board *board, const struct job_transport *transport,
     uint32_t current, int64_t now_s) {
 	const struct job *job = job_at(board, current);
 	int32_t slots = ((int32_t)(job->read - job->selected) + job->slots_available) /
@@ -163,13 +163,13 @@ static bool has_slots(const struct job_board *board, const struct job_transport 
 	    expected * (100 - settings->delivery_slot_discount);
 }
 
-static uint32_t preempt(struct job_board *board, struct job_transport *transport,
+static uint32_t preempt_current(struct job_board *board, struct job_transport *transport,
     uint32_t current, int64_t now_s) {
 	uint32_t i;
 
 	if (!is_preemptible(board, transport, job_at(board, current)))
 		return current;
-	i = candidate(board, transport, current, now_s);
+	i = find_candidate(board, transport, current, now_s);
 	if (transport->cache_current != current || transport->cache != JOB_NONE) {
 		transport->cache = i;
 		transport->cache_current = current;
@@ -239,7 +239,7 @@ static void read_more(struct job_board *board, const struct job_reader *reader, 
 }
 
 /* Looks at a job that can be read for, or has nothing in memory.  Its peer in turn. */
-static uint32_t look(struct job_board *board, const struct job_reader *reader, uint32_t i,
+static uint32_t look_at_job(struct job_board *board, const struct job_reader *reader, uint32_t i,
     int64_t now_s) {
 	const struct job *job = job_at(board, i);
 	uint32_t peer = JOB_NONE;
@@ -275,7 +275,7 @@ static uint32_t first_to_look_at(const struct job_board *board, uint32_t number,
 }
 
 /* From the job `i` of the list on. */
-static bool walk(struct job_board *board, uint32_t number, uint32_t i,
+static bool walk_list(struct job_board *board, uint32_t number, uint32_t i,
     const struct job_reader *reader, int64_t now_s, struct job_taken *out) {
 	struct job_transport *transport = job_transport_at(board, number);
 
@@ -294,7 +294,7 @@ static bool walk(struct job_board *board, uint32_t number, uint32_t i,
 		}
 		behind = job_at(board, special)->behind;
 		job_pass(board, transport, number, job_at(board, special)->slot);
-		peer = look(board, reader, special, now_s);
+		peer = look_at_job(board, reader, special, now_s);
 		if (peer != JOB_NONE) {
 			select_from(board, transport, special, peer, out);
 			return true;
@@ -322,7 +322,8 @@ static bool next_of(struct job_board *board, uint32_t number, const struct job_r
 	if (i == JOB_NONE || !has_processes(transport) ||
 	    first_with_place(board, number, i) == JOB_NONE)
 		return false;
-	return walk(board, number, preempt(board, transport, i, now_s), reader, now_s, out);
+	return walk_list(board, number, preempt_current(board, transport, i, now_s), reader, now_s,
+	    out);
 }
 
 bool job_next(struct job_board *board, uint32_t transport, const struct job_reader *reader,
@@ -390,7 +391,7 @@ bool job_peek(struct job_board *board, uint32_t number, int64_t now_ns, struct j
 	if (first == JOB_NONE)
 		return false;
 	if (is_preemptible(board, transport, job_at(board, current)))
-		i = candidate(board, transport, current, job_seconds(now_ns));
+		i = find_candidate(board, transport, current, job_seconds(now_ns));
 	if (i != JOB_NONE) {
 		out->candidate = job_at(board, i)->message;
 		out->preempts = has_slots(board, transport, job_at(board, current),

@@ -285,7 +285,7 @@ uint32_t job_order_next(const struct job_board *board, uint32_t i) {
 	return earlier(board, row, tree);
 }
 
-static void fetch(const void *from, size_t bytes) {
+static void fetch_memory(const void *from, size_t bytes) {
 	for (size_t at = 0; at < bytes; at += 64)
 		__builtin_prefetch((const char *)from + at);
 	__builtin_prefetch((const char *)from + bytes - 1);
@@ -296,7 +296,7 @@ static void fetch_slot(const struct job_board *board, const struct job *job) {
 
 	for (uint32_t level = 0; level < 2; level++) {
 		slot = slot / JOB_FANOUT;
-		fetch(job_level(board, job->transport, level) + (size_t)slot * JOB_FANOUT,
+		fetch_memory(job_level(board, job->transport, level) + (size_t)slot * JOB_FANOUT,
 		    JOB_FANOUT * sizeof(struct job_slot));
 	}
 }
@@ -308,10 +308,10 @@ static void fetch_first(const struct job_board *board, uint32_t i) {
 	const struct job *job = job_at(board, peer->job);
 
 	fetch_slot(board, job);
-	fetch(job_message_at(board, job->message), sizeof(struct job_message));
+	fetch_memory(job_message_at(board, job->message), sizeof(struct job_message));
 	if (peer->in != JOB_IN_ROW || peer->link.right == JOB_NONE)
 		return;
-	fetch(job_peer_at(board, peer->link.right), sizeof(struct job_peer));
+	fetch_memory(job_peer_at(board, peer->link.right), sizeof(struct job_peer));
 	job_queue_at(board, peer->queue)->row_fetched = peer->link.right;
 }
 
@@ -320,7 +320,7 @@ void job_order_fetch(const struct job_board *board, const struct job_queue *queu
 	uint32_t i = queue->row_first;
 
 	if (i == queue->row_fetched && i != JOB_NONE)
-		fetch(job_at(board, job_peer_at(board, i)->job), sizeof(struct job));
+		fetch_memory(job_at(board, job_peer_at(board, i)->job), sizeof(struct job));
 }
 
 /* --- queues with a place ---------------------------------------------------------------- */

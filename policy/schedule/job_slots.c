@@ -50,7 +50,7 @@ static bool still_holds(const struct job_slot *node, const struct job_slot *chil
 	return false;
 }
 
-static bool same(const struct job_slot *a, const struct job_slot *b) {
+static bool same_slots(const struct job_slot *a, const struct job_slot *b) {
 	return a->older == b->older && a->fewer == b->fewer && a->shorter == b->shorter &&
 	    a->who == b->who;
 }
@@ -81,18 +81,18 @@ static void raise_above(struct job_board *board, uint32_t transport, uint32_t sl
 		node->fewer = leaf->fewer > was.fewer ? leaf->fewer : was.fewer;
 		node->shorter = leaf->shorter > was.shorter ? leaf->shorter : was.shorter;
 		node->who |= leaf->who & JOB_SLOT_FLAGS;
-		if (same(node, &was))
+		if (same_slots(node, &was))
 			return;
 	}
 }
 
 /* Changes a leaf, and the nodes above it. */
-static void change(struct job_board *board, uint32_t transport, uint32_t slot,
+static void change_leaf(struct job_board *board, uint32_t transport, uint32_t slot,
     struct job_slot now) {
 	struct job_slot was = job_level(board, transport, 0)[slot];
 	bool rises;
 
-	if (same(&was, &now))
+	if (same_slots(&was, &now))
 		return;
 	put_leaf(board, transport, slot, now);
 	if (now.older >= was.older && now.fewer >= was.fewer && now.shorter >= was.shorter &&
@@ -111,13 +111,13 @@ static void change(struct job_board *board, uint32_t transport, uint32_t slot,
 		if (!rises && still_holds(node, below + (size_t)slot * JOB_FANOUT))
 			return;
 		sum = combined(below + (size_t)slot * JOB_FANOUT);
-		if (same(node, &sum))
+		if (same_slots(node, &sum))
 			return;
 		*node = sum;
 	}
 }
 
-static void empty(struct job_board *board, uint32_t transport, uint32_t from, uint32_t to) {
+static void empty_leaves(struct job_board *board, uint32_t transport, uint32_t from, uint32_t to) {
 	static const struct job_slot none = { 0, 0, 0, 0 };
 	const struct job_slot *leaf = job_level(board, transport, 0);
 
@@ -163,14 +163,14 @@ void job_slots_refresh(struct job_board *board, uint32_t i) {
 	const struct job *job = job_at(board, i);
 
 	if (job->level >= 0)
-		change(board, job->transport, job->slot, leaf_of(board, i));
+		change_leaf(board, job->transport, job->slot, leaf_of(board, i));
 }
 
 void job_slots_clear(struct job_board *board, uint32_t i) {
 	static const struct job_slot none = { 0, 0, 0, 0 };
 	const struct job *job = job_at(board, i);
 
-	change(board, job->transport, job->slot, none);
+	change_leaf(board, job->transport, job->slot, none);
 }
 
 /* --- places ---------------------------------------------------------------------- */
@@ -200,11 +200,11 @@ static void lower_keys(struct job_board *board, const struct job *job) {
 
 /* Gives `count` jobs of the list, from `start` on, slots spread over from .. to - 1; but
  * for `fresh` they have some there, which are cleared. */
-static void spread(struct job_board *board, uint32_t transport, uint32_t start, uint32_t count,
+static void spread_jobs(struct job_board *board, uint32_t transport, uint32_t start, uint32_t count,
     uint32_t from, uint32_t to, uint32_t fresh) {
 	uint64_t room = to - from, number = 0;
 
-	empty(board, transport, from, to);
+	empty_leaves(board, transport, from, to);
 	for (uint32_t i = start; number < count; number++) {
 		struct job *job = job_at(board, i);
 		uint32_t slot = from + (uint32_t)((number * room + room / 2) / count);
@@ -261,13 +261,14 @@ static void make_room(struct job_board *board, uint32_t i) {
 			break;
 	}
 	kept = boundary_keep(board, transport, from, to);
-	spread(board, transport, job->before == JOB_NONE ? i : first_job(board, transport, from, to),
+	spread_jobs(board, transport,
+	    job->before == JOB_NONE ? i : first_job(board, transport, from, to),
 	    count, from, to, i);
 	boundary_put(board, transport, kept, to);
 }
 
 /* The end of the slots is reached: all begin at the start again, two apart. */
-static void compact(struct job_board *board, uint32_t i) {
+static void compact_jobs(struct job_board *board, uint32_t i) {
 	uint32_t number = job_at(board, i)->transport, slot = JOB_SLOTS_START(board);
 	struct job_transport *transport = job_transport_at(board, number);
 	struct boundary kept = boundary_keep(board, number, 0, board->slot_count);
@@ -276,7 +277,7 @@ static void compact(struct job_board *board, uint32_t i) {
 	if (transport->first != i)
 		low = job_at(board, transport->first)->slot < low ?
 		    job_at(board, transport->first)->slot : low;
-	empty(board, number, low, high);
+	empty_leaves(board, number, low, high);
 	for (uint32_t each = transport->first; each != JOB_NONE; slot += 2) {
 		struct job *job = job_at(board, each);
 
@@ -298,7 +299,7 @@ void job_slots_place(struct job_board *board, uint32_t i) {
 		uint32_t slot = before == NULL ? JOB_SLOTS_START(board) : before->slot + 2;
 
 		if (slot >= board->slot_count) {
-			compact(board, i);
+			compact_jobs(board, i);
 			return;
 		}
 		job->slot = slot;
@@ -315,7 +316,7 @@ void job_slots_place(struct job_board *board, uint32_t i) {
 		}
 		job->slot = before->slot + (behind->slot - before->slot) / 2;
 	}
-	change(board, job->transport, job->slot, leaf_of(board, i));
+	change_leaf(board, job->transport, job->slot, leaf_of(board, i));
 }
 
 /* --- searches ---------------------------------------------------------------------- */

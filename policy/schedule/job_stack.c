@@ -254,7 +254,8 @@ void job_unblock(struct job_board *board, uint32_t i) {
 }
 
 /* Do blockers wait for the queue? */
-static bool blocks(const struct job_board *board, const struct job_queue *queue, uint32_t number) {
+static bool queue_blocks(const struct job_board *board, const struct job_queue *queue,
+    uint32_t number) {
 	const struct job_transport *transport = job_transport_at(board, queue->transport);
 
 	if (queue->tag == transport->epoch)
@@ -281,7 +282,7 @@ void job_queue_changed(struct job_board *board, uint32_t i) {
 	if (!job_queue_has_place(queue))
 		return;
 	job_heap_offer(board, i);
-	if (!blocks(board, queue, i))
+	if (!queue_blocks(board, queue, i))
 		return;
 	queue->tag = 0;
 	if (queue->waiting == 0)

@@ -285,7 +285,7 @@ static void read_times(struct scenario_work *w, const config_setting_t *root) {
 		    "maximal_queue_lifetime: more than %d times maximal_backoff_time", ROUNDS_MAX);
 }
 
-static void read_all(struct scenario_work *w) {
+static void read_settings(struct scenario_work *w) {
 	const config_setting_t *root = config_root_setting(&w->c.config);
 	struct scenario *s = w->scenario;
 	struct setting_value value;
@@ -313,7 +313,7 @@ static struct scenario *read_source(struct scenario_work *w) {
 		config_set_include_dir(&w->c.config, "/dev/null");
 		if (config_read_string(&w->c.config, w->c.source.text) == CONFIG_TRUE) {
 			check_settings(&w->c, BOOK_SCENARIO);
-			read_all(w);
+			read_settings(w);
 		} else {
 			compilation_syntax_error(&w->c);
 		}

@@ -333,7 +333,7 @@ static uint32_t completion_meant(const struct world *w,
 }
 
 /* The last is done: those that are under way end by themselves. */
-static void free_all(struct world *w) {
+static void free_steered(struct world *w) {
 	for (uint32_t i = 0; i < w->delivery_count; i++)
 		if (w->deliveries[i].running)
 			await_end(w, i);
@@ -401,7 +401,7 @@ static bool world_step(struct world *w) {
 		w->now_ns = steered;
 		if (++w->completed == w->scenario->completion_count) {
 			w->deliveries[number].running = false;
-			free_all(w);
+			free_steered(w);
 		}
 		delivery_end(w, number);
 	} else {

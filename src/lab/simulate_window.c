@@ -462,7 +462,7 @@ static double square_root(double x) {
 	return x > 0 ? root : 0;
 }
 
-static void sum_up(struct world *world) {
+static void sum_up_result(struct world *world) {
 	const struct simulation *s = world->simulation;
 	double count = (double)s->deliveries, mean = world->sum / count;
 
@@ -495,7 +495,7 @@ void simulate_window(const struct simulation *simulation,
 	start_all(&world);
 	while (world.done < simulation->deliveries)
 		world_step(&world);
-	sum_up(&world);
+	sum_up_result(&world);
 	simulate_events_free(&world.events);
 	simulate_events_free(&world.queue);
 	simulate_events_free(&world.idle);

@@ -407,7 +407,7 @@ static void world_begin(struct world *w) {
 	w->workers = worker_open(&sizes, &s->settings);
 }
 
-static void lay_out(struct world *w) {
+static void lay_out_jobs(struct world *w) {
 	const struct workers_simulation *s = w->s;
 	uint32_t job = 0;
 
@@ -428,7 +428,7 @@ static void lay_out(struct world *w) {
 	w->routing_free = s->workers;
 }
 
-static void sum_up(struct world *w) {
+static void sum_up_messages(struct world *w) {
 	w->result->duration_ns = 0;
 	for (uint32_t m = 0; m < w->s->message_count; m++) {
 		struct worked_result *result = &w->result->messages[m];
@@ -450,10 +450,10 @@ void simulate_workers(const struct workers_simulation *simulation,
 	w->result = result;
 	w->random = simulation->seed;
 	world_begin(w);
-	lay_out(w);
+	lay_out_jobs(w);
 	while (w->left > 0 && world_step(w))
 		;
-	sum_up(w);
+	sum_up_messages(w);
 	simulate_events_free(&w->events);
 	free(w->jobs);
 	free(w->at_site);

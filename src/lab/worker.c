@@ -136,7 +136,7 @@ static void see_connections(const struct workers *w, const struct worker_destina
 	}
 }
 
-static void see(const struct workers *w, struct list_view *view, int64_t now_ns) {
+static void see_list(const struct workers *w, struct list_view *view, int64_t now_ns) {
 	uint64_t oldest = UINT64_MAX;
 
 	view->fewest = UINT32_MAX;
@@ -163,7 +163,7 @@ static void see(const struct workers *w, struct list_view *view, int64_t now_ns)
 }
 
 /* The nth destination of a kind, or (OPEN) of those with the fewest connections. */
-static uint32_t nth(const struct workers *w, const struct list_view *view, enum kind kind,
+static uint32_t nth_of_kind(const struct workers *w, const struct list_view *view, enum kind kind,
     uint32_t n, int64_t now_ns) {
 	uint32_t i = 0;
 
@@ -182,7 +182,7 @@ static uint32_t nth(const struct workers *w, const struct list_view *view, enum 
 }
 
 /* The most recent active connection that has fewer jobs than the newest, else that. */
-static struct worker_connection *ride(const struct workers *w, const struct list_view *view) {
+static struct worker_connection *ride_on(const struct workers *w, const struct list_view *view) {
 	struct worker_connection *best = NULL, *c;
 
 	for (uint32_t i = 0; i < view->count && view->newest != NULL; i++) {
@@ -205,18 +205,18 @@ static bool choose_new(const struct workers *w, const struct list_view *view, in
 
 	if (of_kind[KIND_UNUSED] > 0) {
 		out->rule = WORKER_UNUSED;
-		out->destination = nth(w, view, KIND_UNUSED,
+		out->destination = nth_of_kind(w, view, KIND_UNUSED,
 		    (uint32_t)(random % of_kind[KIND_UNUSED]), now_ns);
 	} else if (of_kind[KIND_CLOSED] > 0) {
 		out->rule = WORKER_CLOSED;
 		out->destination = view->keys[view->oldest];
 	} else if (of_kind[KIND_RETRY] > 0) {
 		out->rule = WORKER_RETRY;
-		out->destination = nth(w, view, KIND_RETRY,
+		out->destination = nth_of_kind(w, view, KIND_RETRY,
 		    (uint32_t)(random % of_kind[KIND_RETRY]), now_ns);
 	} else if (view->with_fewest > 0) {
 		out->rule = WORKER_ONE_MORE;
-		out->destination = nth(w, view, KIND_OPEN,
+		out->destination = nth_of_kind(w, view, KIND_OPEN,
 		    (uint32_t)(random % view->with_fewest), now_ns);
 	} else {
 		return false;
@@ -229,12 +229,12 @@ static bool choose_new(const struct workers *w, const struct list_view *view, in
 static struct worker_connection *choose_ride(const struct workers *w,
     const struct list_view *view, enum worker_rule why, struct worker_place *out) {
 	out->rule = view->newest != NULL ? why : WORKER_WAIT;
-	return ride(w, view);
+	return ride_on(w, view);
 }
 
 /* NULL: it waits, or out->destination is to have a new one. */
-static struct worker_connection *choose(const struct workers *w, const struct list_view *view,
-    bool allowed, int64_t now_ns, uint64_t random, struct worker_place *out) {
+static struct worker_connection *choose_connection(const struct workers *w,
+    const struct list_view *view, bool allowed, int64_t now_ns, uint64_t random, struct worker_place *out) {
 	if (view->recent != NULL) {
 		out->rule = WORKER_RECENT;
 		return view->recent;
@@ -307,14 +307,14 @@ void worker_place(struct workers *workers, struct worker_job *job,
 	for (; list < request->list_count; list++) {
 		view = (struct list_view){ .keys = view.keys + view.count,
 			.count = request->lists[list] };
-		see(workers, &view, now_ns);
+		see_list(workers, &view, now_ns);
 		if (view.of_kind[KIND_BROKEN] < view.count)
 			break;
 	}
 	out->list = list;
 	if (list == request->list_count)
 		return;
-	c = choose(workers, &view, allowed, now_ns, random, out);
+	c = choose_connection(workers, &view, allowed, now_ns, random, out);
 	if (out->opened)
 		c = open_connection(workers, out, now_ns);
 	if (c != NULL)

@@ -167,7 +167,7 @@ static int find_queue(const struct ctl *ctl, struct places *places, const char *
 	return result == EX_OK ? complain_if_refused(places) : result;
 }
 
-static int ask(struct ctl *ctl, struct rows *rows, const struct control_field *fields,
+static int ask_queue(struct ctl *ctl, struct rows *rows, const struct control_field *fields,
     size_t field_count) {
 	struct control_reply reply;
 	struct places places;
@@ -253,7 +253,7 @@ static const struct {
 	{ "runs", runs, COUNT_OF(runs), false, false },
 };
 
-static int list(struct ctl *ctl, unsigned which, const struct mask *pattern) {
+static int list_rows(struct ctl *ctl, unsigned which, const struct mask *pattern) {
 	struct rows rows = { .columns = lists[which].columns,
 		.column_count = lists[which].count, .pattern = pattern,
 		.by_age = lists[which].by_age };
@@ -261,7 +261,7 @@ static int list(struct ctl *ctl, unsigned which, const struct mask *pattern) {
 		{ "view", lists[which].view },
 		{ "pattern", pattern != NULL ? ctl->arguments[0] : NULL } };
 
-	return ask(ctl, &rows, fields,
+	return ask_queue(ctl, &rows, fields,
 	    COUNT_OF(fields) - (pattern == NULL || !lists[which].takes_pattern));
 }
 
@@ -277,7 +277,7 @@ int command_SENDMAIL_QUEUE(struct ctl *ctl) {
 	}
 	if (ctl->destinations && ctl->runs)
 		return ctl_usage(COMMAND_SENDMAIL_QUEUE, "--destinations and --runs cannot be combined");
-	return list(ctl, ctl->destinations ? 1 : ctl->runs ? 2 : 0, pattern);
+	return list_rows(ctl, ctl->destinations ? 1 : ctl->runs ? 2 : 0, pattern);
 }
 
 int command_SENDMAIL_NEXT(struct ctl *ctl) {
@@ -294,5 +294,5 @@ int command_SENDMAIL_NEXT(struct ctl *ctl) {
 
 	if (!text_to_u32(most, strlen(most), 10000, &number) || number == 0)
 		return ctl_usage(COMMAND_SENDMAIL_NEXT, "%s: must be a number from 1 to 10000", most);
-	return ask(ctl, &rows, fields, COUNT_OF(fields));
+	return ask_queue(ctl, &rows, fields, COUNT_OF(fields));
 }

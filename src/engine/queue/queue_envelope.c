@@ -21,28 +21,28 @@
 
 /* --- who belongs together ------------------------------------------------------------ */
 
-static uint64_t hash_of(const struct queue *queue, const char *text, size_t length) {
+static uint64_t text_hash(const struct queue *queue, const char *text, size_t length) {
 	return queue_hash_text(queue, text, length, 0) | 1;
 }
 
-static uint64_t key_of(const struct queue *queue, const struct message *m) {
+static uint64_t envelope_key(const struct queue *queue, const struct message *m) {
 	char text[KEY_SIZE];
 
 	text[0] = '\0';
 	text_append(text, sizeof(text), 0, "%u %lld %s", (unsigned)m->mta, (long long)m->made_s,
 	    m->sender);
-	return hash_of(queue, text, strlen(text));
+	return text_hash(queue, text, strlen(text));
 }
 
 /* 0: that tells nothing. */
-static uint64_t process_of(const struct queue *queue, const struct message *m) {
+static uint64_t envelope_process(const struct queue *queue, const struct message *m) {
 	size_t length = strlen(m->id);
 
 	return length < ID_LEAST || m->sender[0] == '\0' ? 0 :
-	    hash_of(queue, m->id + ID_TIME, length - ID_TIME);
+	    text_hash(queue, m->id + ID_TIME, length - ID_TIME);
 }
 
-static struct envelope *find(const struct queue *queue, uint64_t key, uint64_t origin,
+static struct envelope *find_envelope(const struct queue *queue, uint64_t key, uint64_t origin,
     uint64_t process) {
 	const struct map_cell *cell = map_find(&queue->envelope_map, key);
 
@@ -56,7 +56,7 @@ static struct envelope *find(const struct queue *queue, uint64_t key, uint64_t o
 	return NULL;
 }
 
-static struct envelope *make(struct queue *queue, uint64_t key, uint64_t process) {
+static struct envelope *make_envelope(struct queue *queue, uint64_t key, uint64_t process) {
 	struct envelope *e = malloc(sizeof(*e));
 	struct map_cell *cell = e == NULL ? NULL : map_add(&queue->envelope_map, key);
 
@@ -71,12 +71,12 @@ static struct envelope *make(struct queue *queue, uint64_t key, uint64_t process
 }
 
 bool queue_join_envelope(struct queue *queue, struct message *m, const char *origin) {
-	uint64_t from = *origin == '\0' ? 0 : hash_of(queue, origin, strlen(origin));
-	uint64_t key = key_of(queue, m), process = process_of(queue, m);
-	struct envelope *e = find(queue, key, from, process);
+	uint64_t from = *origin == '\0' ? 0 : text_hash(queue, origin, strlen(origin));
+	uint64_t key = envelope_key(queue, m), process = envelope_process(queue, m);
+	struct envelope *e = find_envelope(queue, key, from, process);
 
 	if (e == NULL)
-		e = make(queue, key, process);
+		e = make_envelope(queue, key, process);
 	if (e == NULL)
 		return false;
 	if (e->origin == 0)

@@ -24,7 +24,7 @@ static void note_gone(struct queue *queue, const struct message *m, int64_t now_
 	}
 }
 
-static void forget(struct queue *queue, unsigned directory, const char *id,
+static void forget_file(struct queue *queue, unsigned directory, const char *id,
     bool gone, int64_t now_ns) {
 	struct message *m = queue_find_message(queue, directory, id);
 	const struct generation *pinned;
@@ -46,10 +46,10 @@ static void forget(struct queue *queue, unsigned directory, const char *id,
 
 void queue_gone(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns) {
-	forget(queue, directory, id, true, now_ns);
+	forget_file(queue, directory, id, true, now_ns);
 }
 
 void queue_drop(struct queue *queue, unsigned directory, const char *id,
     int64_t now_ns) {
-	forget(queue, directory, id, false, now_ns);
+	forget_file(queue, directory, id, false, now_ns);
 }

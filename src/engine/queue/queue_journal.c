@@ -29,7 +29,7 @@ static int64_t wall_of(const struct queue_journal *j, int64_t ns) {
 /* --- envelopes ---------------------------------------------------------------------- */
 
 /* When the part may go: 0 at once, INT64_MAX when its dest is back. */
-static int64_t due_of(const struct part *p) {
+static int64_t part_due_ns(const struct part *p) {
 	bool waits = p->state == PART_RETRY || p->state == PART_LOCKED;
 
 	if (p->state == PART_SUSPENDED || (waits && p->dest->suspended))
@@ -39,7 +39,7 @@ static int64_t due_of(const struct part *p) {
 
 /* Its runner is not to bring it too early, as it was let go for want of room: so the next
  * longer interval. */
-static int64_t late(const struct queue_journal *j, int64_t due_ns) {
+static int64_t late_due_ns(const struct queue_journal *j, int64_t due_ns) {
 	int64_t now_ns = queue_journal_now(j);
 	unsigned i = 0;
 
@@ -51,21 +51,21 @@ static int64_t late(const struct queue_journal *j, int64_t due_ns) {
 }
 
 /* True: nothing of it can go now. */
-static bool waits(const struct message *m) {
+static bool message_waits(const struct message *m) {
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
-		if (due_of(p) == 0)
+		if (part_due_ns(p) == 0)
 			return false;
 	return m->part_count > 0;
 }
 
-static unsigned gather(const struct queue_journal *j, const struct message *m,
+static unsigned gather_groups(const struct queue_journal *j, const struct message *m,
     enum put_as as, struct messages_group *groups, int64_t *first_ns) {
 	unsigned count = 0;
 
 	*first_ns = m->part_count == 0 ? 0 : INT64_MAX;
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		const char *name = p->domain->name;
-		int64_t due_ns = wall_of(j, due_of(p));
+		int64_t due_ns = wall_of(j, part_due_ns(p));
 
 		/* the board was full, or so: as good as due */
 		if (as == PUT_EVICTED && due_ns <= queue_journal_now(j) + SOON_NS)
@@ -93,7 +93,7 @@ static int64_t arrival_of(const struct queue_journal *j, const struct message *m
 	return wall_ns / NS_PER_SECOND == m->made_s ? wall_ns : m->made_s * NS_PER_SECOND;
 }
 
-static bool put(struct queue_journal *j, const struct message *m, enum put_as as) {
+static bool put_message(struct queue_journal *j, const struct message *m, enum put_as as) {
 	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
 	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
 		.sender = m->sender[0] == '\0' ? NULL : m->sender,
@@ -103,15 +103,15 @@ static bool put(struct queue_journal *j, const struct message *m, enum put_as as
 	queue_told_envelope(j->queue, m, &envelope);
 	envelope.mta = j->queue->directories[m->directory].mta_name;
 	envelope.directory = j->queue->directories[m->directory].path;
-	envelope.group_count = gather(j, m, as, groups, &envelope.due_ns);
+	envelope.group_count = gather_groups(j, m, as, groups, &envelope.due_ns);
 	envelope.rest = envelope.group_count == 0 || m->unread == 0 ? 0 : m->place;
 	if (as == PUT_EVICTED)
-		envelope.due_ns = late(j, envelope.due_ns);
+		envelope.due_ns = late_due_ns(j, envelope.due_ns);
 	return messages_put(j->messages, &envelope, as == PUT_HELD, queue_journal_now(j)) != 0;
 }
 
 bool queue_journal_put(struct queue_journal *j, const struct message *m, bool held) {
-	return put(j, m, held ? PUT_HELD : PUT_EVICTED);
+	return put_message(j, m, held ? PUT_HELD : PUT_EVICTED);
 }
 
 bool queue_journal_is_unread(const struct queue *queue) {
@@ -139,7 +139,7 @@ static bool is_for_runners(const struct queue_journal *j, const struct message *
 		return false;
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if (p->state == PART_LOCKED ||
-		    due_of(p) < j->queue->now_ns + j->intervals_ns[1])
+		    part_due_ns(p) < j->queue->now_ns + j->intervals_ns[1])
 			return false;
 	return true;
 }
@@ -152,9 +152,9 @@ bool queue_journal_note(struct queue *queue, const struct message *m, bool has_r
 		return false;
 	if (is_for_runners(j, m))
 		as = PUT_RUNNERS;
-	else if (!has_room && !waits(m) && m->more_ns == 0)
+	else if (!has_room && !message_waits(m) && m->more_ns == 0)
 		as = PUT_EVICTED;
-	if (!put(j, m, as) || as == PUT_HELD)
+	if (!put_message(j, m, as) || as == PUT_HELD)
 		return false;
 	note_dests(m);
 	return true;
@@ -175,7 +175,7 @@ void queue_journal_sweep(struct queue_journal *j) {
 
 		j->swept = (j->swept + 1) % queue->message_end;
 		m = &queue->messages[j->swept];
-		if (!queue_is_placed(m) && is_for_runners(j, m) && put(j, m, PUT_RUNNERS)) {
+		if (!queue_is_placed(m) && is_for_runners(j, m) && put_message(j, m, PUT_RUNNERS)) {
 			note_dests(m);
 			queue_forget_message(queue, m);
 		}

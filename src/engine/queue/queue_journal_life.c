@@ -20,7 +20,7 @@
 
 /* --- open and close -------------------------------------------------------------------- */
 
-static void renewed(void *context) {
+static void note_renewed(void *context) {
 	struct queue_journal *j = context;
 
 	j->renewing = 0;
@@ -58,7 +58,7 @@ static void choose_intervals(struct queue_journal *j) {
 
 static int open_messages(struct queue_journal *j, const struct queue_journal_setup *setup,
     int64_t now_ns, struct diag *diag) {
-	const struct messages_calls calls = { .renewed = renewed,
+	const struct messages_calls calls = { .renewed = note_renewed,
 		.recovered = queue_journal_recovered, .context = j };
 	struct messages_settings settings = messages_defaults;
 
@@ -124,7 +124,7 @@ int queue_journal_fd(const struct queue *queue) {
 
 /* --- turns ------------------------------------------------------------------------------ */
 
-static void renew(struct queue_journal *j) {
+static void renew_messages(struct queue_journal *j) {
 	struct queue *queue = j->queue;
 
 	if (j->renewing == NONE)
@@ -161,7 +161,7 @@ static void forget_returns(struct queue_journal *j) {
 
 /* Once after the start, to learn which dests mail waits for; when one came back; and now and
  * then, as mail that nobody calls waits for ever.  Returns when to come again. */
-static int64_t look(struct queue_journal *j) {
+static int64_t look_at_waiting(struct queue_journal *j) {
 	int64_t now_ns = j->queue->now_ns;
 
 	if (j->walk != NULL && queue_journal_look_on(j))
@@ -216,9 +216,9 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 		return INT64_MAX;
 	was_recovered = messages_is_recovered(j->messages);
 	was_indexed = messages_is_indexed(j->messages);
-	renew(j);
+	renew_messages(j);
 	queue_journal_sweep(j);
-	look_ns = look(j);
+	look_ns = look_at_waiting(j);
 	load_ns = queue_journal_load(j);
 	next_ns = messages_turn(j->messages, queue_journal_now(j), now_ns);
 	if (j->renewing != NONE ||

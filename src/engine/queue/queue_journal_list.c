@@ -142,7 +142,7 @@ void queue_journal_list_add(const struct queue_journal_list *l, const struct des
 /* --- rows ------------------------------------------------------------------------------ */
 
 /* Times of the queue; 0: it waits for room alone. */
-static int64_t due_of(const struct queue_journal_list *l, int64_t wall_ns) {
+static int64_t list_due_ns(const struct queue_journal_list *l, int64_t wall_ns) {
 	int64_t ns = wall_ns - l->j->wall_ns;
 
 	return wall_ns == INT64_MAX ? INT64_MAX : ns <= l->j->queue->now_ns ? 0 : ns;
@@ -164,7 +164,7 @@ static void list_groups(struct queue_journal_list *l, const struct queue_row *ro
 		const struct messages_group *group = &envelope->groups[i];
 		struct domain *domain = queue_use_domain(queue, row->mta, group->domain,
 		    group->length);
-		int64_t due_ns = due_of(l, group->due_ns);
+		int64_t due_ns = list_due_ns(l, group->due_ns);
 		struct queue_row next = *row;
 
 		if (domain == NULL) {
@@ -190,7 +190,7 @@ static void list_groups(struct queue_journal_list *l, const struct queue_row *ro
 		queue_unuse_domain(queue, last);
 }
 
-static void visit(void *context, const struct messages_envelope *envelope) {
+static void visit_envelope(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal_list *l = context;
 	uint32_t directory = queue_journal_directory(l->j, envelope->mta,
 	    envelope->directory);
@@ -212,7 +212,7 @@ static void visit(void *context, const struct messages_envelope *envelope) {
 	} else if (!l->sums_up) {
 		/* its file tells where it goes */
 		row.domains = 1;
-		set_wait(&row, NULL, due_of(l, envelope->due_ns));
+		set_wait(&row, NULL, list_due_ns(l, envelope->due_ns));
 		l->enough = !l->rows.each(l->rows.context, &row);
 	}
 }
@@ -228,7 +228,7 @@ bool queue_journal_list_step(struct queue_journal_list *l, int64_t now_ns,
 	if (l->generation != queue->generation_number)
 		l->cut = true;
 	else
-		more = messages_walk_on(l->j->messages, l->walk, visit, l) && !l->enough;
+		more = messages_walk_on(l->j->messages, l->walk, visit_envelope, l) && !l->enough;
 	queue_unpin(queue, pinned);
 	return more;
 }

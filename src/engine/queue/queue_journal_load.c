@@ -49,7 +49,7 @@ static int64_t past_of(const struct queue_journal *j, int64_t wall_ns) {
 }
 
 /* When a part is due; a clock that was set makes it wait no longer than a failure does. */
-static int64_t due_of(const struct queue_journal *j, unsigned mta, int64_t wall_ns) {
+static int64_t group_due_ns(const struct queue_journal *j, unsigned mta, int64_t wall_ns) {
 	int64_t now_ns = j->queue->now_ns;
 	int64_t most_ns = now_ns + j->queue->settings.mtas[mta].retry_most_ns;
 	int64_t ns = wall_ns - j->wall_ns;
@@ -66,7 +66,7 @@ static uint64_t sum_of_groups(const struct messages_envelope *envelope) {
 }
 
 /* As many as a batch may be: else the file is read in batches. */
-static bool fits(const struct queue *queue, const struct messages_envelope *envelope) {
+static bool envelope_fits(const struct queue *queue, const struct messages_envelope *envelope) {
 	uint64_t sum = sum_of_groups(envelope);
 
 	return queue->in_core + sum <= queue->settings.schedule.pool.message_recipient_limit ||
@@ -79,7 +79,7 @@ static bool make_parts(struct queue_journal *j, struct message *m,
 	struct queue *queue = j->queue;
 	uint64_t taken = sum_of_groups(envelope);
 
-	if (envelope->group_count == 0 || !fits(queue, envelope))
+	if (envelope->group_count == 0 || !envelope_fits(queue, envelope))
 		return true;
 	/* the parts are linked from the last to the first */
 	for (unsigned i = envelope->group_count; i-- > 0;) {
@@ -88,7 +88,7 @@ static bool make_parts(struct queue_journal *j, struct message *m,
 		    group->length);
 		struct part *p = domain == NULL ? NULL :
 		    queue_make_part(queue, m, domain, group->recipients);
-		int64_t due_ns = due_of(j, m->mta, group->due_ns);
+		int64_t due_ns = group_due_ns(j, m->mta, group->due_ns);
 
 		if (p == NULL) {
 			if (domain != NULL)
@@ -105,19 +105,19 @@ static bool make_parts(struct queue_journal *j, struct message *m,
 }
 
 /* It is driven no more, or there is no memory for it: a scan finds it then. */
-static void give_up(struct queue_journal *j, const struct messages_envelope *envelope) {
+static void give_up_envelope(struct queue_journal *j, const struct messages_envelope *envelope) {
 	(void)messages_finish(j->messages, messages_key(envelope->mta, envelope->directory,
 	    envelope->id), queue_journal_now(j));
 }
 
 /* There is room for it (queue_make_room), so that nothing else is written meanwhile. */
-static void load(struct queue_journal *j, const struct messages_envelope *envelope) {
+static void load_envelope(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct queue *queue = j->queue;
 	uint32_t directory = driven_directory(j, envelope);
 	struct message *m;
 
 	if (directory == NONE) {
-		give_up(j, envelope);
+		give_up_envelope(j, envelope);
 		return;
 	}
 	queue_told_restore(queue, directory, envelope);
@@ -126,7 +126,7 @@ static void load(struct queue_journal *j, const struct messages_envelope *envelo
 		return;
 	m = queue_make_message(queue, directory, envelope->id);
 	if (m == NULL) {
-		give_up(j, envelope);
+		give_up_envelope(j, envelope);
 		return;
 	}
 	m->inode = envelope->stamp;
@@ -207,13 +207,13 @@ static void bring_back(struct queue_journal *j, const struct queue_journal_back 
 	envelope.groups = groups;
 	envelope.due_ns = 0;
 	if (has_room)
-		load(j, &envelope);
+		load_envelope(j, &envelope);
 	else
 		(void)messages_put(j->messages, &envelope, false, queue_journal_now(j));
 }
 
 /* All of them: each dest that is not back is noted. */
-static void visit(void *context, const struct messages_envelope *envelope) {
+static void visit_waiting(void *context, const struct messages_envelope *envelope) {
 	struct queue_journal *j = context;
 	uint32_t directory = driven_directory(j, envelope);
 	struct queue_journal_back *back;
@@ -230,7 +230,7 @@ static void visit(void *context, const struct messages_envelope *envelope) {
 }
 
 bool queue_journal_look_on(struct queue_journal *j) {
-	bool more = messages_walk_on(j->messages, j->walk, visit, j);
+	bool more = messages_walk_on(j->messages, j->walk, visit_waiting, j);
 	struct queue_journal_back *back;
 
 	while ((back = STAILQ_FIRST(&j->back)) != NULL) {
@@ -248,17 +248,18 @@ static bool is_early(const struct queue_journal *j, const struct messages_envelo
 	return envelope->due_ns >= queue_journal_now(j) + j->intervals_ns[1];
 }
 
-static void take(struct queue_journal *j, const struct messages_envelope *envelope) {
+static void take_envelope(struct queue_journal *j, const struct messages_envelope *envelope) {
 	struct messages_envelope later = *envelope;
 	struct queue *queue = j->queue;
 
 	/* without its parts the times of these would be lost */
-	if (later.due_ns > queue_journal_now(j) && !is_early(j, &later) && !fits(queue, &later))
+	if (later.due_ns > queue_journal_now(j) && !is_early(j, &later) &&
+	    !envelope_fits(queue, &later))
 		later.due_ns = queue_journal_now(j) + j->intervals_ns[1];
 	if (is_early(j, &later))
 		(void)messages_put(j->messages, &later, false, queue_journal_now(j));
 	else
-		load(j, envelope);
+		load_envelope(j, envelope);
 }
 
 int64_t queue_journal_load(struct queue_journal *j) {
@@ -281,7 +282,7 @@ int64_t queue_journal_load(struct queue_journal *j) {
 		case MESSAGES_MORE:
 			return queue->now_ns;
 		case MESSAGES_ONE:
-			take(j, &envelope);
+			take_envelope(j, &envelope);
 			break;
 		}
 	}
@@ -297,7 +298,7 @@ bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id
 	    !messages_take(j->messages, queue_journal_key(j, directory, id), &envelope))
 		return false;
 	pinned = queue_pin(queue, queue->now_ns);
-	load(j, &envelope);
+	load_envelope(j, &envelope);
 	queue_unpin(queue, pinned);
 	return true;
 }

@@ -38,7 +38,7 @@ bool queue_is_unknown(const struct dest *dest) {
 
 /* --- window ------------------------------------------------------------------------ */
 
-static void learn(struct dest *d, const struct window_view *view, int64_t now_ns) {
+static void learn_window(struct dest *d, const struct window_view *view, int64_t now_ns) {
 	if (!d->seen) {
 		d->bad_ns = view->known && view->fail_cohorts > 0 ? now_ns : 0;
 		d->good_ns = 0;
@@ -65,7 +65,7 @@ static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64
 	if (d->owner.kind == DESTINATION_NONE)
 		return QUEUE_WAITS_FOR_TURN;
 	d->known = windows_view(queue->engine, queue->generation, &d->owner, now_ns, &view);
-	learn(d, &view, now_ns);
+	learn_window(d, &view, now_ns);
 	d->window = view.window;
 	d->in_flight = view.in_flight;
 	d->canary = view.canary_due && !view.canary_out;
@@ -135,7 +135,7 @@ static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_
 
 /* --- conclusions --------------------------------------------------------------------- */
 
-static void suspend(struct queue *queue, struct dest *d) {
+static void suspend_dest(struct queue *queue, struct dest *d) {
 	struct part *p;
 
 	queue_journal_suspended(queue, d);
@@ -149,7 +149,7 @@ static void suspend(struct queue *queue, struct dest *d) {
 }
 
 /* It is back: all of its mail is due. */
-static void release(struct queue *queue, struct dest *d) {
+static void release_dest(struct queue *queue, struct dest *d) {
 	struct part *p;
 
 	d->back_ns = queue->now_ns;
@@ -182,7 +182,7 @@ void queue_settle_changed(struct queue *queue, int64_t now_ns) {
 	}
 }
 
-static void conclude(struct queue *queue, struct dest *d, enum queue_wait wait) {
+static void conclude_look(struct queue *queue, struct dest *d, enum queue_wait wait) {
 	bool open = wait == QUEUE_WAITS_FOR_TURN, was_suspended = d->suspended;
 
 	d->wait = (uint8_t)wait;
@@ -197,9 +197,9 @@ static void conclude(struct queue *queue, struct dest *d, enum queue_wait wait) 
 	if (d->suspended == was_suspended)
 		return;
 	if (d->suspended)
-		suspend(queue, d);
+		suspend_dest(queue, d);
 	else
-		release(queue, d);
+		release_dest(queue, d);
 	queue_note_changed(queue, d);
 }
 
@@ -224,7 +224,7 @@ enum queue_wait queue_look(struct queue *queue, struct dest *d, int64_t now_ns) 
 	if (wait != QUEUE_WAITS_FOR_TURN && now_ns < d->blocked_ns &&
 	    d->blocked_ns < queue->watch_ns)
 		queue->watch_ns = d->blocked_ns;
-	conclude(queue, d, wait);
+	conclude_look(queue, d, wait);
 	return (enum queue_wait)d->wait;
 }
 
@@ -235,7 +235,7 @@ enum queue_wait queue_look_again(struct queue *queue, struct dest *d, int64_t no
 }
 
 /* Time alone does not bring it back yet, and nobody has changed anything. */
-static bool stays(const struct dest *d, bool nothing_changed, int64_t now_ns) {
+static bool dest_stays(const struct dest *d, bool nothing_changed, int64_t now_ns) {
 	return nothing_changed && d->suspended && d->until_ns > now_ns && d->looked_ns != 0;
 }
 
@@ -251,7 +251,7 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns) {
 		next = LIST_NEXT(d, of_watched);
 		if (d->part_count == 0 && d->runs == 0 && !d->in_journal)
 			queue_unwatch(d);
-		else if (stays(d, nothing_changed, now_ns))
+		else if (dest_stays(d, nothing_changed, now_ns))
 			continue;
 		else if (d->suspended || now_ns - d->looked_ns >= WATCH_NS ||
 		    d->looked_ns == 0 || d->blocked_ns > d->looked_ns)

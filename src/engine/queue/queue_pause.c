@@ -14,7 +14,7 @@
 #define FRUITLESS_MOST	6u
 #define OF_A_FAILURE	3u	/* an exit code counts for so many */
 
-static void tell(struct queue *queue, unsigned mta, enum queue_pause why) {
+static void tell_pause(struct queue *queue, unsigned mta, enum queue_pause why) {
 	_Atomic uint32_t *paused = &queue->engine->segment->header->queue_paused;
 
 	queue->mtas[mta].pause = (uint8_t)why;
@@ -31,7 +31,7 @@ enum queue_pause queue_paused(const struct queue *queue, unsigned mta) {
 void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns) {
 	struct queue_mta *m = &queue->mtas[mta];
 
-	tell(queue, mta, why);
+	tell_pause(queue, mta, why);
 	/* of runs that were started together one counts */
 	if (now_ns < m->hold_ns)
 		return;
@@ -47,7 +47,7 @@ void queue_note_works(struct queue *queue, unsigned mta) {
 	m->fruitless = 0;
 	if (m->pause == QUEUE_NOT_PAUSED)
 		return;
-	tell(queue, mta, QUEUE_NOT_PAUSED);
+	tell_pause(queue, mta, QUEUE_NOT_PAUSED);
 	m->hold_ns = m->hold_pause_ns = 0;
 }
 

@@ -58,7 +58,7 @@ static bool part_may_go(const struct part *p) {
 }
 
 /* Marks what is to go, and returns how many parts that are. */
-static uint32_t mark(struct building *b, struct message *m) {
+static uint32_t mark_parts(struct building *b, struct message *m) {
 	uint32_t count = 0;
 
 	/* a look may set others of the message aside */
@@ -84,7 +84,7 @@ static void note_dest(struct building *b, struct dest *d) {
 }
 
 /* Off the board: served, as far as that goes. */
-static void take(struct building *b, struct message *m) {
+static void take_parts(struct building *b, struct message *m) {
 	struct queue *queue = b->queue;
 
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
@@ -108,8 +108,8 @@ static void take(struct building *b, struct message *m) {
 		b->most = m->recipients;
 }
 
-static bool add(struct building *b, struct message *m) {
-	uint32_t chosen = mark(b, m);
+static bool add_message(struct building *b, struct message *m) {
+	uint32_t chosen = mark_parts(b, m);
 
 	b->no_place = false;
 	if (chosen == 0)
@@ -117,7 +117,7 @@ static bool add(struct building *b, struct message *m) {
 	b->no_place = !queue_put_grant(b->queue, m, chosen, b->run->number);
 	if (b->no_place)
 		return false;
-	take(b, m);
+	take_parts(b, m);
 	return true;
 }
 
@@ -144,7 +144,7 @@ static bool is_for_alone(const struct message *m, const struct dest *d) {
 	return true;
 }
 
-static uint32_t share(uint32_t of, uint32_t among) {
+static uint32_t share_of(uint32_t of, uint32_t among) {
 	return among == 0 ? of : of / among + (of % among != 0);
 }
 
@@ -157,7 +157,7 @@ static uint32_t next_listed(const struct building *b, const struct dest *only, u
 
 /* In the scheduler's order: what is for that dest alone, or (NULL) all that has few, until the
  * run has so many messages. */
-static void follow(struct building *b, const struct dest *only, uint32_t most) {
+static void add_followers(struct building *b, const struct dest *only, uint32_t most) {
 	uint32_t looked = 0, at, next;
 
 	for (at = next_listed(b, only, JOB_NONE); at != JOB_NONE; at = next) {
@@ -169,7 +169,7 @@ static void follow(struct building *b, const struct dest *only, uint32_t most) {
 				return;
 			if (m->placed[b->run->mailer] > 0 && may_follow(b, m) && (only != NULL ?
 			    is_for_alone(m, only) : m->part_count <= SMALL_PARTS))
-				(void)add(b, m);
+				(void)add_message(b, m);
 		}
 	}
 }
@@ -178,7 +178,7 @@ static void follow(struct building *b, const struct dest *only, uint32_t most) {
 static uint32_t most_for_lead(const struct building *b) {
 	uint32_t room = queue_room(b->lead);
 
-	return b->run->count + share(b->lead->placed + 1, room < b->free ? room : b->free) - 1;
+	return b->run->count + share_of(b->lead->placed + 1, room < b->free ? room : b->free) - 1;
 }
 
 /* --- the run ------------------------------------------------------------------------------ */
@@ -263,7 +263,7 @@ static bool is_slow(const struct building *b) {
 	return b->lead != NULL && b->lead->slow_ns > b->now_ns;
 }
 
-static void claim(struct building *b) {
+static void claim_places(struct building *b) {
 	struct run *run = b->run;
 
 	run->weight = run->dest_count <= FEW_DESTS ? 64 : 64 * FEW_DESTS / run->dest_count;
@@ -332,7 +332,7 @@ static void put_last(struct building *b, struct message *m, const struct dest *d
 	queue_settle(b->queue, m, b->now_ns);
 }
 
-static bool build(struct building *b, struct message *m) {
+static bool build_run(struct building *b, struct message *m) {
 	struct dest *lead = b->lead;
 	bool put_aside = b->alone && others_are_due(b, m);
 
@@ -341,7 +341,7 @@ static bool build(struct building *b, struct message *m) {
 		b->lead = NULL;
 		b->alone = false;
 	}
-	if (!add(b, m)) {
+	if (!add_message(b, m)) {
 		if (put_aside || b->no_place)
 			put_last(b, m, lead);
 		return false;
@@ -349,19 +349,19 @@ static bool build(struct building *b, struct message *m) {
 	b->cap = cap_of(b, &b->queue->settings);
 	if (b->run->recipients <= COST_EACH && b->lead != NULL) {
 		if (!queue_is_doubtful(b->lead))
-			follow(b, b->lead, most_for_lead(b));
+			add_followers(b, b->lead, most_for_lead(b));
 		b->cap = deep_of(b, &b->queue->settings);
 		b->unknown_most = b->cap >= VERY_DEEP ? UNKNOWN_MOST : 0;
 		/* where many wait, a process is worth more than a file */
 		if (!b->alone)
-			follow(b, NULL, UINT32_MAX);
+			add_followers(b, NULL, UINT32_MAX);
 	}
-	claim(b);
+	claim_places(b);
 	return true;
 }
 
 /* The next run of the mailer.  False: nothing came of what the board named. */
-static bool make(struct queue *queue, unsigned mta, unsigned mailer, struct message *message,
+static bool make_next_run(struct queue *queue, unsigned mta, unsigned mailer, struct message *message,
     struct dest *dest, int64_t now_ns, struct queue_run *out) {
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
 	struct building b = { .queue = queue, .now_ns = now_ns, .listed = m->messages,
@@ -376,7 +376,7 @@ static bool make(struct queue *queue, unsigned mta, unsigned mailer, struct mess
 	b.run->mailer = (uint8_t)mailer;
 	b.run->started_ns = now_ns;
 	queue->building = b.run;
-	found = build(&b, message);
+	found = build_run(&b, message);
 	queue->building = NULL;
 	if (!found) {
 		queue_free_run(queue, b.run);
@@ -408,7 +408,7 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
 		if (m->messages == 0 ||
 		    !find_lead(queue, mta, mailer, now_ns, &message, &dest))
 			return false;
-		if (make(queue, mta, mailer, message, dest, now_ns, out))
+		if (make_next_run(queue, mta, mailer, message, dest, now_ns, out))
 			return true;
 	}
 	return false;

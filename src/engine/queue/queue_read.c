@@ -96,7 +96,7 @@ static uint32_t first_batch(const struct queue *queue) {
 	return most < BATCH_MOST ? most : BATCH_MOST;
 }
 
-static struct queue_reading *begin(struct queue *queue, struct message *m, bool more) {
+static struct queue_reading *begin_reading(struct queue *queue, struct message *m, bool more) {
 	struct queue_reading *reading = calloc(1, sizeof(*reading));
 
 	if (reading == NULL)
@@ -141,7 +141,7 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned directory, 
 		queue->forgotten++;
 		return NULL;
 	}
-	reading = begin(queue, m, false);
+	reading = begin_reading(queue, m, false);
 	if (reading == NULL) {
 		if (!known)
 			queue_forget_message(queue, m);
@@ -165,7 +165,7 @@ struct queue_reading *queue_read_more(struct queue *queue, unsigned directory, c
 		return NULL;
 	m->more_asked = false;
 	return m->state == MESSAGE_WAITS && m->reading == NULL && m->unread > 0 ?
-	    begin(queue, m, true) : NULL;
+	    begin_reading(queue, m, true) : NULL;
 }
 
 void queue_read_forgotten(struct message *m) {
@@ -211,7 +211,7 @@ static int by_domain(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-static void merge(struct queue_reading *reading) {
+static void merge_domains(struct queue_reading *reading) {
 	size_t used = 0;
 
 	if (reading->count == 0)
@@ -271,7 +271,7 @@ static void after_a_run(const struct queue *queue, const struct message *m,
 }
 
 /* When may it go?  `old`: what was known of that domain, or NULL. */
-static void decide(const struct queue_reading *reading, const struct part *old,
+static void decide_part(const struct queue_reading *reading, const struct part *old,
     int64_t now_ns, struct read_domain *out) {
 	const struct queue *queue = reading->queue;
 	const struct message *m = reading->message;
@@ -305,7 +305,7 @@ static void decide_all(struct queue_reading *reading, int64_t now_ns) {
 	for (size_t i = 0; i < reading->count; i++) {
 		struct part *old = reading->list[i].domain->part;
 
-		decide(reading, old, now_ns, &reading->list[i]);
+		decide_part(reading, old, now_ns, &reading->list[i]);
 		if (old != NULL && !reading->more)
 			old->left = reading->list[i].recipients;
 		if (old != NULL && old->ran && old->timed_out && m->was_brief)
@@ -362,7 +362,7 @@ static void take_facts(struct queue_reading *reading, int64_t now_ns) {
 }
 
 /* False: no memory. */
-static bool join(const struct queue_reading *reading) {
+static bool join_envelope(const struct queue_reading *reading) {
 	return reading->message->envelope != NULL ||
 	    queue_join_envelope(reading->queue, reading->message, reading->origin);
 }
@@ -384,7 +384,7 @@ static bool make_parts(struct queue_reading *reading) {
 	return true;
 }
 
-static void release(struct queue_reading **reading) {
+static void release_reading(struct queue_reading **reading) {
 	for (size_t i = 0; i < (*reading)->count; i++)
 		queue_unuse_domain((*reading)->queue, (*reading)->list[i].domain);
 	free((*reading)->list);
@@ -392,11 +392,12 @@ static void release(struct queue_reading **reading) {
 	*reading = NULL;
 }
 
-static void finish(struct queue_reading *reading, bool whole, uint64_t place, int64_t now_ns) {
+static void finish_reading(struct queue_reading *reading, bool whole, uint64_t place,
+    int64_t now_ns) {
 	struct queue *queue = reading->queue;
 	struct message *m = reading->message;
 
-	merge(reading);
+	merge_domains(reading);
 	if (!reading->more)
 		take_facts(reading, now_ns);
 	decide_all(reading, now_ns);
@@ -417,7 +418,7 @@ static void finish(struct queue_reading *reading, bool whole, uint64_t place, in
 	m->more_ns = whole || reading->taken > 0 ? 0 : now_ns + NO_ROOM_NS;
 	m->unread = whole ? 0 : m->unread > reading->taken ? m->unread - reading->taken : 1;
 	m->place = place;
-	if (!join(reading) || !make_parts(reading) ||
+	if (!join_envelope(reading) || !make_parts(reading) ||
 	    (m->part_count == 0 && m->unread == 0)) {
 		queue_journal_finish(queue, m->directory, m->id);
 		queue_forget_message(queue, m);
@@ -435,8 +436,8 @@ void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
 	const struct generation *pinned = queue_pin(queue, now_ns);
 
 	if ((*reading)->message != NULL)
-		finish(*reading, whole, place, now_ns);
-	release(reading);
+		finish_reading(*reading, whole, place, now_ns);
+	release_reading(reading);
 	queue_settle_changed(queue, now_ns);
 	queue_unpin(queue, pinned);
 }
@@ -450,6 +451,6 @@ void queue_read_abandon(struct queue_reading **reading, int64_t now_ns) {
 		queue_journal_finish(queue, m->directory, m->id);
 		queue_forget_message(queue, m);
 	}
-	release(reading);
+	release_reading(reading);
 	queue_unpin(queue, pinned);
 }

@@ -70,7 +70,7 @@ static void withdraw_message(struct queue *queue, const struct message *m,
 
 /* Nothing else is to get stuck there: what has it granted yet, but for the message that is
  * there, is told otherwise. */
-static void withdraw(struct queue *queue, const struct message *but, const struct dest *d) {
+static void withdraw_dest(struct queue *queue, const struct message *but, const struct dest *d) {
 	const struct run *run;
 
 	TAILQ_FOREACH(run, &queue->runs, of_all)
@@ -112,7 +112,7 @@ static void begin_stall(struct queue *queue, struct run *run, const struct part 
 		return;
 	d->stalls++;
 	d->bad_ns = now_ns;
-	withdraw(queue, part->message, d);
+	withdraw_dest(queue, part->message, d);
 	(void)queue_look(queue, d, now_ns);
 }
 
@@ -192,7 +192,7 @@ void queue_look_at_stalls(struct queue *queue, int64_t now_ns) {
 
 /* --- ends -------------------------------------------------------------------------- */
 
-static void put_off(struct dest *d, int64_t now_ns) {
+static void put_off_dest(struct dest *d, int64_t now_ns) {
 	unsigned doublings = d->put_offs < PUT_OFF_DOUBLINGS ? d->put_offs :
 	    PUT_OFF_DOUBLINGS;
 
@@ -215,7 +215,7 @@ static void note_part(struct part *p, const struct grant_seen *seen,
 			p->held = seen->lasting[i];
 			/* a class of one of its hosts, which says nothing of the others */
 			if (!p->held)
-				put_off(p->dest, now_ns);
+				put_off_dest(p->dest, now_ns);
 		}
 	/* asked about last, and nobody answered */
 	p->unanswered = seen->current == hash && !seen->is_connected && !p->put_off;
@@ -254,13 +254,13 @@ static void end_message(struct queue *queue, const struct run *run, struct messa
 }
 
 /* Where its mail went may be known better by now. */
-static void remap(struct queue *queue, const struct message *m, int64_t now_ns) {
+static void remap_message(struct queue *queue, const struct message *m, int64_t now_ns) {
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if (p->ran)
 			queue_remap_domain(queue, p->domain, now_ns);
 }
 
-static void release(struct queue *queue, struct run *run, int64_t now_ns) {
+static void release_run(struct queue *queue, struct run *run, int64_t now_ns) {
 	end_stall(queue, run);
 	queue_mailer_of(queue, run->mta, run->mailer)->running--;
 	queue_mailer_of(queue, run->mta, run->mailer)->doubtful -= run->doubtful;
@@ -336,8 +336,8 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_WRITTEN, now_ns);
 	for (unsigned i = 0; i < run->count && how != QUEUE_RUN_NOT_STARTED; i++)
 		if (run->messages[i] != NULL)
-			remap(queue, run->messages[i], now_ns);
-	release(queue, run, now_ns);
+			remap_message(queue, run->messages[i], now_ns);
+	release_run(queue, run, now_ns);
 	if (how != QUEUE_RUN_NOT_STARTED)
 		ask_for_files(queue, run);
 	queue_free_run(queue, run);

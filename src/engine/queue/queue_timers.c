@@ -11,7 +11,7 @@ static void put_timer(struct queue *queue, uint32_t at, struct message *m) {
 	m->timer = at + 1;
 }
 
-static void sift(struct queue *queue, uint32_t at) {
+static void sift_timer(struct queue *queue, uint32_t at) {
 	struct message *m = queue->timers[at];
 
 	for (; at > 0 && m->due_ns < queue->timers[(at - 1) / 2]->due_ns; at = (at - 1) / 2)
@@ -39,7 +39,7 @@ void queue_clear_timer(struct queue *queue, struct message *m) {
 	if (last == m)
 		return;
 	put_timer(queue, at - 1, last);
-	sift(queue, at - 1);
+	sift_timer(queue, at - 1);
 }
 
 void queue_set_timer(struct queue *queue, struct message *m) {
@@ -53,5 +53,5 @@ void queue_set_timer(struct queue *queue, struct message *m) {
 		return;
 	m->due_ns = due_ns;
 	put_timer(queue, queue->timer_count, m);
-	sift(queue, queue->timer_count++);
+	sift_timer(queue, queue->timer_count++);
 }

@@ -109,7 +109,7 @@ static bool is_stale(const struct told_message *message, int64_t now_ns) {
 	    (message->state != TOLD_DIED || message->length == 0);
 }
 
-static void sweep(struct queue *queue, int64_t now_ns) {
+static void sweep_told(struct queue *queue, int64_t now_ns) {
 	struct told_message *message = LIST_FIRST(&queue->told->all), *next;
 
 	for (; message != NULL; message = next) {
@@ -302,7 +302,7 @@ int64_t queue_told_turn(struct queue *queue) {
 			told->wait_until_ns = 0;
 	}
 	if (now_ns >= told->sweep_ns) {
-		sweep(queue, now_ns);
+		sweep_told(queue, now_ns);
 		told->sweep_ns = now_ns + NS_PER_SECOND;
 	}
 	if (more)

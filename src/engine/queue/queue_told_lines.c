@@ -15,7 +15,7 @@
 #define PIECES_MOST	65536u	/* bytes of a list */
 
 /* Behind what there is: "A,B".  False: no memory. */
-static bool append(char **list, size_t *length, const char *text, size_t text_length) {
+static bool append_text(char **list, size_t *length, const char *text, size_t text_length) {
 	char *more = realloc(*list, *length + text_length + 1);
 
 	if (more == NULL)
@@ -90,7 +90,7 @@ static bool take_one(struct queue *queue, struct told_message *told, struct span
 		return true;
 	if (queue_told_has(told, recipient) || told->length + recipient.length >=
 	    MESSAGES_DELIVERED_MAX ||
-	    !append(&told->to, &told->length, recipient.text, recipient.length))
+	    !append_text(&told->to, &told->length, recipient.text, recipient.length))
 		return false;
 	queue_told_publish(queue, told, recipient);
 	return true;
@@ -119,7 +119,7 @@ static void take_list(struct queue *queue, struct told_message *told, struct spa
 			begins = length + 1;	/* behind the comma to come */
 			count = 0;
 		}
-		if (!append(&bare, &length, one.text, one.length))
+		if (!append_text(&bare, &length, one.text, one.length))
 			break;
 		line.domain = domain.text;
 		line.domain_length = domain.length;
@@ -174,7 +174,7 @@ static void take_sent(struct queue *queue, struct told_message *told,
 	}
 	if (line->goes_on || !is_whole) {
 		if (told->pieces_length + list.length > PIECES_MOST ||
-		    !append(&told->pieces, &told->pieces_length, list.text, list.length)) {
+		    !append_text(&told->pieces, &told->pieces_length, list.text, list.length)) {
 			drop_pieces(told, line->goes_on);
 			return;
 		}

@@ -37,7 +37,7 @@ static enum queue_wait wait_of(const struct queue *queue, const struct part *p) 
 	return (enum queue_wait)p->dest->wait;
 }
 
-static void fill(const struct queue *queue, const struct part *p, struct queue_row *row) {
+static void fill_row(const struct queue *queue, const struct part *p, struct queue_row *row) {
 	const struct message *m = p->message;
 	const struct dest *d = p->dest;
 
@@ -88,7 +88,7 @@ static int compare_age(const void *a, const void *b) {
 }
 
 /* The parts of a dest, oldest first; NULL: no memory. */
-static const struct part **sorted(const struct dest *d) {
+static const struct part **sorted_parts(const struct dest *d) {
 	const struct part **list = malloc((d->part_count + 1) * sizeof(struct part *)), *p;
 	size_t count = 0;
 
@@ -102,13 +102,13 @@ static const struct part **sorted(const struct dest *d) {
 
 static bool each_of(const struct queue *queue, const struct dest *d,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
-	const struct part **list = sorted(d);
+	const struct part **list = sorted_parts(d);
 	struct queue_rows rows = { .each = each, .context = context };
 	struct queue_row next;
 	bool goes_on = true;
 
 	for (uint32_t i = 0; list != NULL && i < d->part_count && goes_on; i++) {
-		fill(queue, list[i], &next);
+		fill_row(queue, list[i], &next);
 		goes_on = queue_rows_add(&rows, &next);
 	}
 	goes_on = goes_on && queue_rows_end(&rows);
@@ -222,7 +222,7 @@ static bool tell_next(const struct queue *queue, const struct part *p, enum queu
 	struct queue_next next = { .why = why };
 
 	telling->most--;
-	fill(queue, p, &next.row);
+	fill_row(queue, p, &next.row);
 	return telling->each(telling->context, &next) && telling->most > 0;
 }
 

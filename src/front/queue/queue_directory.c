@@ -76,7 +76,7 @@ void queue_directory_close(struct queue_drive *drive) {
 
 /* --- looking through ----------------------------------------------------------------- */
 
-static void begin(struct queue_drive *drive) {
+static void begin_scan(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 
 	scan->runs = true;
@@ -97,10 +97,10 @@ void queue_directory_rescan(struct queue_drive *drive, bool anew) {
 	if (scan->runs || !queue_scan_may_begin(drive->queue))
 		scan->wanted = true;
 	else
-		begin(drive);
+		begin_scan(drive);
 }
 
-static void end(struct queue_drive *drive) {
+static void end_scan(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 
 	scan->runs = false;
@@ -116,7 +116,7 @@ static void end(struct queue_drive *drive) {
 		    (long long)((drive->now_ns - scan->began_ns) / NS_PER_MS));
 	scan->first = false;
 	if (scan->wanted)
-		begin(drive);
+		begin_scan(drive);
 }
 
 /* The next directory's names: its descriptor was opened for us, we could not open it. */
@@ -142,7 +142,7 @@ static void open_stream(struct queue_drive *drive) {
 	scan->directory++;
 }
 
-static void found(struct queue_drive *drive, const char *name, uint64_t inode) {
+static void name_found(struct queue_drive *drive, const char *name, uint64_t inode) {
 	struct queue_scan *scan = drive->scan;
 	const char *id = name + 2;
 	bool known = queue_scan_found(drive->queue, scan->directory, id, inode);
@@ -158,14 +158,14 @@ bool queue_directory_step(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
 
 	if (!scan->runs && scan->wanted && queue_scan_may_begin(drive->queue))
-		begin(drive);
+		begin_scan(drive);
 	for (unsigned i = 0; i < NAMES_A_STEP && scan->runs; i++) {
 		const struct dirent *name;
 
 		if (queue_reads_count(drive) >= WAITING_MOST)
 			return true;
 		if (scan->directory == drive->setup->directory_count) {
-			end(drive);
+			end_scan(drive);
 			break;
 		}
 		if (scan->stream == NULL)
@@ -175,7 +175,7 @@ bool queue_directory_step(struct queue_drive *drive) {
 		name = readdir(scan->stream);
 		if (name != NULL) {
 			if (sendmail_queue_is_name(name->d_name))
-				found(drive, name->d_name, name->d_ino);
+				name_found(drive, name->d_name, name->d_ino);
 			continue;
 		}
 		closedir(scan->stream);
@@ -216,7 +216,8 @@ void queue_directory_room(struct queue_drive *drive) {
 
 /* --- inotify -------------------------------------------------------------------------- */
 
-static void changed(struct queue_drive *drive, unsigned directory, const struct inotify_event *event) {
+static void name_changed(struct queue_drive *drive, unsigned directory,
+    const struct inotify_event *event) {
 	const char *id = event->name + 2;
 
 	if (event->len == 0 || !sendmail_queue_is_name(event->name))
@@ -243,7 +244,7 @@ static void take_event(struct queue_drive *drive, const struct inotify_event *ev
 		scan->by_watch[event->wd] = 0;
 		return;
 	}
-	changed(drive, (unsigned)scan->by_watch[event->wd] - 1, event);
+	name_changed(drive, (unsigned)scan->by_watch[event->wd] - 1, event);
 }
 
 void queue_directory_notified(struct queue_drive *drive) {

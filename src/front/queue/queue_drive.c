@@ -343,7 +343,7 @@ static int open_control(struct queue_drive *drive, struct diag *diag) {
 	return 0;
 }
 
-static int prepare(struct queue_drive *drive, struct diag *diag) {
+static int prepare_loop(struct queue_drive *drive, struct diag *diag) {
 	static const struct timeval second = { .tv_sec = 1 }, fifth = { .tv_usec = 200000 },
 	    now = { 0 };
 
@@ -369,7 +369,7 @@ static void free_event(struct event *event) {
 		event_free(event);
 }
 
-static void release(struct queue_drive *drive) {
+static void release_loop(struct queue_drive *drive) {
 	free_event(drive->beat);
 	free_event(drive->second);
 	free_event(drive->turn);
@@ -401,7 +401,7 @@ int queue_drive_run(struct engine *engine, const struct queue_drive_setup *setup
 
 	queue_drive_begin(&drive);
 	queue_drive_beat(&drive);
-	result = prepare(&drive, diag);
+	result = prepare_loop(&drive, diag);
 	if (result == 0)
 		hear_of_runs(&drive);
 	if (result == 0 && !drive.is_over && drive.broken == NULL)
@@ -409,6 +409,6 @@ int queue_drive_run(struct engine *engine, const struct queue_drive_setup *setup
 	if (result == 0 && !drive.is_over)
 		result = diag_set(diag, 0, "%s",
 		    drive.broken != NULL ? drive.broken : "the event loop ended");
-	release(&drive);
+	release_loop(&drive);
 	return result;
 }

@@ -21,7 +21,7 @@ static void on_sync(evutil_socket_t fd, short what, void *argument) {
 	queue_drive_end(argument);
 }
 
-static int watch(struct queue_drive *drive, struct diag *diag) {
+static int watch_syncs(struct queue_drive *drive, struct diag *diag) {
 	int fd = queue_journal_fd(drive->queue);
 
 	if (fd < 0)
@@ -52,7 +52,7 @@ int queue_keep_open(struct queue_drive *drive, struct diag *diag) {
 		log_event(EVENT_JOURNAL_FAILED, "room=queue text=\"%s\"",
 		    log_sentence(text, sizeof(text), why.text));
 	engine_unpin(drive->engine, generation);
-	return watch(drive, diag);
+	return watch_syncs(drive, diag);
 }
 
 void queue_keep_close(struct queue_drive *drive) {

@@ -105,7 +105,8 @@ static uint64_t hash_of(unsigned directory, const char *id, uint64_t inode) {
 	return siphash13(&key, id, strlen(id));
 }
 
-static struct entry *find(const struct queue_reads *reads, unsigned directory, const char *id) {
+static struct entry *find_entry(const struct queue_reads *reads, unsigned directory,
+    const char *id) {
 	const struct map_cell *cell = map_find(&reads->by_file, hash_of(directory, id, 0));
 
 	for (; cell != NULL; cell = map_next(&reads->by_file, cell)) {
@@ -118,7 +119,7 @@ static struct entry *find(const struct queue_reads *reads, unsigned directory, c
 }
 
 /* It can be found from now on; false: no memory. */
-static bool enter(struct queue_reads *reads, struct entry *entry) {
+static bool enter_entry(struct queue_reads *reads, struct entry *entry) {
 	struct map_cell *cell = map_add(&reads->by_file, hash_of(entry->directory, entry->id, 0));
 
 	if (cell != NULL)
@@ -126,7 +127,7 @@ static bool enter(struct queue_reads *reads, struct entry *entry) {
 	return cell != NULL;
 }
 
-static struct entry *make(struct queue_reads *reads, unsigned directory, const char *id,
+static struct entry *make_entry(struct queue_reads *reads, unsigned directory, const char *id,
     bool soon) {
 	struct entry *entry = calloc(1, sizeof(*entry));
 
@@ -136,7 +137,7 @@ static struct entry *make(struct queue_reads *reads, unsigned directory, const c
 	}
 	entry->directory = directory;
 	memcpy(entry->id, id, strlen(id) + 1);
-	if (!enter(reads, entry)) {
+	if (!enter_entry(reads, entry)) {
 		free(entry);
 		return NULL;
 	}
@@ -149,17 +150,17 @@ static struct entry *make(struct queue_reads *reads, unsigned directory, const c
 
 /* While it is served: whoever wants the file meanwhile makes another one.  It is in no list,
  * nor asked for. */
-static void hide(struct queue_reads *reads, struct entry *entry) {
+static void hide_entry(struct queue_reads *reads, struct entry *entry) {
 	map_remove(&reads->by_file, map_find_item(&reads->by_file,
 	    hash_of(entry->directory, entry->id, 0), entry));
 }
 
 static void wait_on(struct queue_reads *reads, struct entry *entry) {
-	struct entry *other = find(reads, entry->directory, entry->id);
+	struct entry *other = find_entry(reads, entry->directory, entry->id);
 
 	if (other != NULL)
 		other->must |= entry->must;
-	if (other != NULL || !enter(reads, entry)) {
+	if (other != NULL || !enter_entry(reads, entry)) {
 		free(entry);
 		return;
 	}
@@ -174,11 +175,11 @@ static void wait_on(struct queue_reads *reads, struct entry *entry) {
 void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *id,
     bool must) {
 	struct queue_reads *reads = drive->reads;
-	struct entry *entry = find(reads, directory, id);
+	struct entry *entry = find_entry(reads, directory, id);
 	bool soon = must;
 
 	if (entry == NULL) {
-		entry = make(reads, directory, id, soon);
+		entry = make_entry(reads, directory, id, soon);
 		if (entry != NULL)
 			entry->must = must;
 		return;
@@ -198,11 +199,11 @@ void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *
 
 void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const char *id,
     uint64_t place) {
-	struct entry *entry = find(drive->reads, directory, id);
+	struct entry *entry = find_entry(drive->reads, directory, id);
 
 	/* one that waits may find the file as it was, and then goes on from there */
 	if (entry == NULL)
-		entry = make(drive->reads, directory, id, true);
+		entry = make_entry(drive->reads, directory, id, true);
 	if (entry == NULL)
 		return;
 	entry->is_more = place > 0;
@@ -210,7 +211,7 @@ void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const c
 	entry->place = place;
 }
 
-static bool ask(struct queue_drive *drive, struct entry *entry) {
+static bool ask_for_entry(struct queue_drive *drive, struct entry *entry) {
 	struct queue_reads *reads = drive->reads;
 	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = entry->directory };
 	unsigned at = 0;
@@ -234,7 +235,7 @@ void queue_reads_ask(struct queue_drive *drive) {
 	struct entry *entry;
 
 	while (reads->asked_count < ASKED_MOST &&
-	    (entry = TAILQ_FIRST(&reads->waiting)) != NULL && ask(drive, entry))
+	    (entry = TAILQ_FIRST(&reads->waiting)) != NULL && ask_for_entry(drive, entry))
 		TAILQ_REMOVE(&reads->waiting, entry, in_list);
 }
 
@@ -246,7 +247,7 @@ bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
 }
 
 /* Known no more; logged once while it stays as it is. */
-static void give_up(struct queue_drive *drive, const struct entry *entry, uint64_t inode,
+static void give_up_file(struct queue_drive *drive, const struct entry *entry, uint64_t inode,
     const char *why, unsigned line) {
 	const struct queue_drive_directory *place =
 	    &drive->setup->directories[entry->directory];
@@ -268,7 +269,7 @@ static void give_up(struct queue_drive *drive, const struct entry *entry, uint64
 
 /* The next step of the file; at its end what became of it.  `data`, `length`: what is left
  * of the piece that was read last. */
-static enum sendmail_queue_step step(struct queue_reads *reads, int fd, const char **data,
+static enum sendmail_queue_step step_file(struct queue_reads *reads, int fd, const char **data,
     size_t *length, struct sendmail_recipient *recipient) {
 	for (;;) {
 		enum sendmail_queue_step there = sendmail_queue_next(&reads->reader, data,
@@ -286,7 +287,7 @@ static enum sendmail_queue_step step(struct queue_reads *reads, int fd, const ch
 }
 
 /* Is the whole file sound?  Counts its recipients. */
-static bool check(struct queue_drive *drive, int fd) {
+static bool check_file(struct queue_drive *drive, int fd) {
 	struct queue_reads *reads = drive->reads;
 	struct sendmail_recipient recipient;
 	enum sendmail_queue_step there;
@@ -295,7 +296,7 @@ static bool check(struct queue_drive *drive, int fd) {
 	unsigned steps = 0;
 
 	sendmail_queue_begin(&reads->reader);
-	while ((there = step(reads, fd, &data, &length, &recipient)) ==
+	while ((there = step_file(reads, fd, &data, &length, &recipient)) ==
 	    SENDMAIL_QUEUE_RECIPIENT)
 		if (++steps % 4096 == 0)
 			queue_drive_beat(drive);
@@ -312,7 +313,7 @@ static void hand_over(struct queue_drive *drive, int fd, struct queue_reading *r
 	size_t length = 0;
 	bool enough = false;
 
-	while (!enough && (there = step(reads, fd, &data, &length, &recipient)) ==
+	while (!enough && (there = step_file(reads, fd, &data, &length, &recipient)) ==
 	    SENDMAIL_QUEUE_RECIPIENT) {
 		enough = !queue_read_recipient(reading, recipient.domain.text,
 		    recipient.domain.length);
@@ -392,11 +393,11 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
 	struct stat status;
 
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-		give_up(drive, entry, 0, "not a regular file", 0);
+		give_up_file(drive, entry, 0, "not a regular file", 0);
 		return true;
 	}
 	if (status.st_size > FILE_MOST) {
-		give_up(drive, entry, status.st_ino, "too long", 0);
+		give_up_file(drive, entry, status.st_ino, "too long", 0);
 		return true;
 	}
 	if (entry->is_more && !entry->must &&
@@ -405,7 +406,7 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
 	if (!entry->must && queue_knows(drive->queue, entry->directory, entry->id,
 	    file_stamp_of(&status)))
 		return true;
-	if (check(drive, fd)) {
+	if (check_file(drive, fd)) {
 		if (reader->message.is_quarantined)
 			queue_drop(drive->queue, entry->directory, entry->id, drive->now_ns);
 		else
@@ -414,7 +415,7 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
 	}
 	if (reader->cut && ++entry->cut_tries < CUT_TRIES)
 		return false;
-	give_up(drive, entry, status.st_ino, reader->fault, reader->line);
+	give_up_file(drive, entry, status.st_ino, reader->fault, reader->line);
 	return true;
 }
 
@@ -424,7 +425,7 @@ static void not_opened(struct queue_drive *drive, const struct entry *entry, uin
 	if (error == ENOENT)
 		queue_gone(drive->queue, entry->directory, entry->id, drive->now_ns);
 	else
-		give_up(drive, entry, 0, error == EINVAL ? "not a regular file" :
+		give_up_file(drive, entry, 0, error == EINVAL ? "not a regular file" :
 		    error == ELOOP ? "a symbolic link" : strerror((int)error), 0);
 }
 
@@ -448,7 +449,7 @@ void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint
 	bool done = true;
 
 	if (entry != NULL)
-		hide(reads, entry);
+		hide_entry(reads, entry);
 	if (entry != NULL && fd < 0)
 		not_opened(drive, entry, error);
 	else if (entry != NULL)

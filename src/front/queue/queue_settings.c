@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-static uint64_t mix(uint64_t hash, const char *text) {
+static uint64_t mix_text(uint64_t hash, const char *text) {
 	do
 		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
 	while (*text++ != '\0');
@@ -20,9 +20,9 @@ uint64_t queue_settings_shape(const struct generation *g) {
 	for (uint32_t i = 0; i < g->mta_count; i++) {
 		const struct generation_mta *mta = &g->mtas[i];
 
-		hash = mix(hash, generation_text(g, mta->name)) * 31 + mta->drive;
+		hash = mix_text(hash, generation_text(g, mta->name)) * 31 + mta->drive;
 		for (uint32_t k = 0; mta->drive != 0 && k < mta->queue_count; k++)
-			hash = mix(hash, generation_text(g, mta->queues[k]));
+			hash = mix_text(hash, generation_text(g, mta->queues[k]));
 	}
 	hash = hash * 31 + g->schedule.pool.message_active_limit;
 	hash = hash * 31 + g->schedule.pool.message_recipient_limit;

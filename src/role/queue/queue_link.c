@@ -63,7 +63,7 @@ void queue_link_close(struct supervisor *supervisor) {
 }
 
 /* With a descriptor where that is not -1. */
-static void tell(struct queue_link *link, const struct queue_tell *news, int passed_fd) {
+static void tell_role(struct queue_link *link, const struct queue_tell *news, int passed_fd) {
 	if (link->fd < 0 || datagram_send(link->fd, news, queue_tell_length(news), passed_fd))
 		return;
 	log_event(EVENT_BAD_REQUEST, "from=queue text=\"the worker does not read: %s\" "
@@ -73,7 +73,7 @@ static void tell(struct queue_link *link, const struct queue_tell *news, int pas
 }
 
 static void tell_end(const struct queue_tell *news) {
-	tell(&supervisors_link, news, -1);
+	tell_role(&supervisors_link, news, -1);
 }
 
 void queue_link_init(struct supervisor *supervisor) {
@@ -94,7 +94,7 @@ static void tell_of_runs(struct queue_link *link) {
 		for (unsigned i = 0; i < link->places.count; i++)
 			if (strcmp(link->places.list[i].path, run->path) == 0) {
 				news.directory = i;
-				tell(link, &news, -1);
+				tell_role(link, &news, -1);
 				break;
 			}
 	}
@@ -162,7 +162,7 @@ static void obey_open(struct supervisor *supervisor, const struct queue_order *o
 	if (queue_place_owner(place, supervisor->generation) != NULL)
 		fd = open_file(place, order->ids.list[0]);
 	news.error = fd < 0 ? (uint32_t)errno : 0;
-	tell(link, &news, fd);
+	tell_role(link, &news, fd);
 	if (fd >= 0)
 		close(fd);
 }
@@ -204,7 +204,7 @@ static void obey_run(struct supervisor *supervisor, const struct queue_order *or
 		news.pid = (uint32_t)pid;
 	else
 		news.error = (uint32_t)errno;
-	tell(link, &news, -1);
+	tell_role(link, &news, -1);
 }
 
 /* False: there is none. */
@@ -231,7 +231,7 @@ static bool read_order(struct queue_link *link, struct queue_order *order) {
 }
 
 /* False: there is no order, or its time has not come. */
-static bool serve(struct supervisor *supervisor, int64_t now_ns) {
+static bool serve_order(struct supervisor *supervisor, int64_t now_ns) {
 	struct queue_link *link = supervisor->queue;
 	struct queue_order *order = &link->waiting;
 
@@ -280,7 +280,7 @@ static void look_for_others(struct supervisor *supervisor, int64_t now_ns) {
 	link->looked_for = supervisor->generation->number;
 	if (queue_places_changed(&link->places, supervisor->generation)) {
 		link->stale_ns = now_ns;
-		tell(link, &again, -1);
+		tell_role(link, &again, -1);
 	}
 }
 
@@ -290,7 +290,7 @@ void queue_link_turn(struct supervisor *supervisor, int64_t now_ns) {
 	link->more = true;
 	for (unsigned i = 0; i < ORDERS_A_TURN && link->more &&
 	     (i == 0 || clock_now_ns() < now_ns + TURN_MOST_NS); i++)
-		link->more = serve(supervisor, now_ns);
+		link->more = serve_order(supervisor, now_ns);
 	look_for_others(supervisor, now_ns);
 	end_stale(supervisor, now_ns);
 }

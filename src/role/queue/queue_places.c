@@ -36,7 +36,7 @@ static bool is_directory(const char *path) {
 }
 
 /* Where "/var/spool/mqueue/q*" is cut: the directory, and how names begin. */
-static bool split(const char *pattern, char directory[PATH_MAX], const char **begin,
+static bool split_pattern(const char *pattern, char directory[PATH_MAX], const char **begin,
     size_t *length) {
 	const char *slash = strrchr(pattern, '/');
 
@@ -55,7 +55,7 @@ static bool each_match(const char *pattern, unsigned mta, bool is_local, each_fn
 	int count = -1;
 	bool go_on = true;
 
-	if (split(pattern, directory, &begin, &length))
+	if (split_pattern(pattern, directory, &begin, &length))
 		count = scandir(directory, &names, NULL, alphasort);
 	for (int i = 0; i < count; i++) {
 		snprintf(path, sizeof(path), "%s/%s", directory[1] == '\0' ? "" : directory,
@@ -105,7 +105,7 @@ static int open_place(const char *path, int *error) {
 	return inner;
 }
 
-static void watch(const struct queue_places *places, struct queue_place *place) {
+static void watch_place(const struct queue_places *places, struct queue_place *place) {
 	char path[64], quoted[PATH_MAX];
 	int error;
 
@@ -153,7 +153,7 @@ struct opening {
 	const struct generation *generation;
 };
 
-static bool add(void *context, unsigned mta, bool is_local, const char *path) {
+static bool add_place(void *context, unsigned mta, bool is_local, const char *path) {
 	const struct opening *opening = context;
 	struct queue_places *places = opening->places;
 	struct queue_place *place = &places->list[places->count];
@@ -181,7 +181,7 @@ static bool add(void *context, unsigned mta, bool is_local, const char *path) {
 	text_copy(place->mta_name, sizeof(place->mta_name), name, strlen(name));
 	text_copy(place->path, sizeof(place->path), path, strlen(path));
 	places->count++;
-	watch(places, place);
+	watch_place(places, place);
 	if (places->count < QUEUE_PLACES_MAX)
 		return true;
 	log_event(EVENT_SYSTEM, "text=\"more than %d queue directories: the others are not "
@@ -196,7 +196,7 @@ void queue_places_open(struct queue_places *places, const struct generation *gen
 	places->notify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (places->notify_fd < 0)
 		log_event(EVENT_SYSTEM, "text=\"inotify: %s\"", strerror(errno));
-	each_place(generation, add, &opening);
+	each_place(generation, add_place, &opening);
 }
 
 void queue_places_close(struct queue_places *places) {
@@ -211,7 +211,7 @@ void queue_places_close(struct queue_places *places) {
 /* --- whose is it today? ------------------------------------------------------------ */
 
 /* Does "/queue/q*" or "/queue" name it? */
-static bool names(const char *pattern, const char *path) {
+static bool names_place(const char *pattern, const char *path) {
 	size_t length = strcspn(pattern, "*");
 
 	if (pattern[length] == '\0')
@@ -227,7 +227,7 @@ const struct generation_mta *queue_place_owner(const struct queue_place *place,
 	    strcmp(generation_text(generation, mta->name), place->mta_name) != 0)
 		return NULL;
 	for (uint32_t i = 0; i < mta->queue_count; i++)
-		if (names(generation_text(generation, mta->queues[i]), place->path))
+		if (names_place(generation_text(generation, mta->queues[i]), place->path))
 			return mta;
 	return NULL;
 }
@@ -240,7 +240,7 @@ struct comparison {
 	bool differs;
 };
 
-static bool compare(void *context, unsigned mta, bool is_local, const char *path) {
+static bool compare_place(void *context, unsigned mta, bool is_local, const char *path) {
 	struct comparison *c = context;
 	struct stat status;
 	int error, fd = open_place(path, &error);
@@ -270,6 +270,6 @@ bool queue_places_changed(const struct queue_places *places,
     const struct generation *generation) {
 	struct comparison comparison = { .places = places };
 
-	each_place(generation, compare, &comparison);
+	each_place(generation, compare_place, &comparison);
 	return comparison.differs || comparison.seen != places->count;
 }

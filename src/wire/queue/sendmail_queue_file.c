@@ -228,7 +228,7 @@ static enum sendmail_queue_step take_line(struct sendmail_queue_reader *reader,
 	}
 }
 
-static void keep(struct sendmail_queue_reader *reader, const char *data, size_t length) {
+static void keep_bytes(struct sendmail_queue_reader *reader, const char *data, size_t length) {
 	size_t room = sizeof(reader->text) - reader->length;
 
 	if (length > room) {
@@ -256,7 +256,7 @@ static void take_bytes(struct sendmail_queue_reader *reader, const char **data, 
 	size_t used = newline == NULL ? *length : (size_t)(newline - *data);
 
 	if (reader->state == IN_WANTED)
-		keep(reader, *data, used);
+		keep_bytes(reader, *data, used);
 	if (newline != NULL) {
 		if (reader->state == IN_PASSED)
 			reader->length = 0;
