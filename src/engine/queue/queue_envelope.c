@@ -21,7 +21,7 @@
 
 /* --- who belongs together ------------------------------------------------------------ */
 
-static uint64_t text_hash(const struct queue *queue, const char *text, size_t length) {
+static uint64_t nonzero_hash(const struct queue *queue, const char *text, size_t length) {
 	return queue_hash_text(queue, text, length, 0) | 1;
 }
 
@@ -31,7 +31,7 @@ static uint64_t envelope_key(const struct queue *queue, const struct message *m)
 	text[0] = '\0';
 	text_append(text, sizeof(text), 0, "%u %lld %s", (unsigned)m->mta, (long long)m->made_s,
 	    m->sender);
-	return text_hash(queue, text, strlen(text));
+	return nonzero_hash(queue, text, strlen(text));
 }
 
 /* 0: that tells nothing. */
@@ -39,7 +39,7 @@ static uint64_t envelope_process(const struct queue *queue, const struct message
 	size_t length = strlen(m->id);
 
 	return length < ID_LEAST || m->sender[0] == '\0' ? 0 :
-	    text_hash(queue, m->id + ID_TIME, length - ID_TIME);
+	    nonzero_hash(queue, m->id + ID_TIME, length - ID_TIME);
 }
 
 static struct envelope *find_envelope(const struct queue *queue, uint64_t key, uint64_t origin,
@@ -71,7 +71,7 @@ static struct envelope *make_envelope(struct queue *queue, uint64_t key, uint64_
 }
 
 bool queue_join_envelope(struct queue *queue, struct message *m, const char *origin) {
-	uint64_t from = *origin == '\0' ? 0 : text_hash(queue, origin, strlen(origin));
+	uint64_t from = *origin == '\0' ? 0 : nonzero_hash(queue, origin, strlen(origin));
 	uint64_t key = envelope_key(queue, m), process = envelope_process(queue, m);
 	struct envelope *e = find_envelope(queue, key, from, process);
 
