@@ -193,6 +193,11 @@ void writer_line_put(struct writer *writer, const char *name, enum column_kind k
 void writer_json_string(FILE *out, const char *text);
 void writer_json_value(FILE *out, enum column_kind kind, const struct value *value);
 
+/* And what people see of it; numbers are written into `space`. */
+#define WRITER_NUMBER_MAX	32
+const char *writer_value_text(enum column_kind kind, const struct value *value,
+    char space[WRITER_NUMBER_MAX]);
+
 /* Length of the well-formed UTF-8 sequence (RFC 3629) at `text`, which ends with a NUL
  * somewhere, or 0. */
 size_t writer_utf8_length(const char *text);
