@@ -93,25 +93,34 @@ static void write_log(const char *path, unsigned lines, enum mix mix) {
 	fclose(out);
 }
 
-static bool on_line(void *context, const struct followed_file *file, const char *line,
-    size_t length) {
-	struct feed_origin origin = { .log = file->origin,
-		.offset = file->position.spot.offset };
+/* As feed_logs.c does it. */
+static bool read_chunk(struct followed_log *log, struct followed_reader *reader) {
+	struct followed_file *file = &log->files[0];
+	struct followed_line lines[FOLLOWED_LINES];
+	unsigned count;
 
-	return feed_line(context, 3, line, length, &origin, false);
-}
+	if (!followed_file_read(file, reader, feed.now_ns))
+		return reader->more;
+	while ((count = followed_file_lines(file, reader, lines)) > 0) {
+		feed_lines_read(&feed, lines, count);
+		for (unsigned i = 0; i < count; i++) {
+			struct feed_origin origin = { .log = file->origin,
+				.offset = lines[i].offset, .expected = feed.expected[i] };
 
-static void on_ahead(void *context, const struct followed_next *lines, unsigned count) {
-	feed_lines_ahead(context, lines, count);
+			if (feed_line(&feed, 3, &feed.lines[i], &origin, false))
+				followed_file_keep(file, reader, &lines[i]);
+		}
+	}
+	return reader->more;
 }
 
 /* The whole file, as a feed reads it that finds a lot behind. */
 static int64_t read_log(const char *path, char *chunk) {
 	const struct feed_keeper keeper = engine_feed_keeper(site.engine);
 	const struct followed_start start = { .from_begin = true };
-	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
-		.each = on_line, .ahead = on_ahead, .context = &feed };
 	struct followed_log log;
+	struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
+		.keeper = &keeper, .counts = &log.counts };
 	int64_t began_ns = clock_thread_cpu_ns(), took_ns;
 	bool more;
 
@@ -119,7 +128,7 @@ static int64_t read_log(const char *path, char *chunk) {
 	do {
 		feed.now_ns = clock_now_ns();
 		feed.wall_ms = clock_wall_ms();
-		more = followed_log_read(&log, &reader, feed.now_ns);
+		more = read_chunk(&log, &reader);
 		tally.lines += feed.tally.lines;
 		tally.deliveries += feed.tally.deliveries;
 		tally.broken += feed.tally.broken;

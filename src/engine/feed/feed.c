@@ -247,54 +247,49 @@ static bool is_acceptance(const struct delivery *d) {
 	    memcmp(d->text.text, words, sizeof(words) - 1) == 0;
 }
 
-bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
-    int64_t now_ns) {
+struct feed_outcome engine_feed_delivery(struct engine *engine,
+    const struct generation *generation, unsigned mtas, const struct delivery *delivery,
+    const struct feed_origin *origin, int64_t now_ns) {
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct feed_result result = { .memory = memory, .generation = generation,
 		.delivery = delivery, .origin = { origin->log, origin->offset } };
+	struct feed_outcome outcome = { .judgement = NULL };
 	const struct feed_expected *expected;
 	struct judgement *judgement;
 	struct delivery_seen seen;
-	bool learned = false;
 
-	if (memory == NULL)
-		return false;
-	memory->has_judged = false;
-	if (is_acceptance(delivery))
-		return false;
+	if (memory == NULL || is_acceptance(delivery))
+		return outcome;
 	judgement = &memory->judged;
 	judge_delivery(memory->judge, mtas, delivery, judgement);
-	memory->has_judged = judgement->mta < generation->mta_count ||
-	    delivery->source == DELIVERY_OF_OTHER;
-	if (!memory->has_judged)
-		return false;
-	result.judgement = judgement;
+	if (judgement->mta >= generation->mta_count && delivery->source != DELIVERY_OF_OTHER)
+		return outcome;
+	outcome.judgement = result.judgement = judgement;
 	place_in_time(&result, origin, now_ns);
 	if (judgement->kind != DESTINATION_NONE)
 		find_window(engine, generation, judgement, &result.owner);
-	expected = feed_expected(memory, delivery->domain.text);
-	if (is_own(&result))
-		result.expected = feed_expected_key(expected, result.owner.name);
+	expected = feed_expected(memory, origin->expected);
+	if (expected != NULL && is_own(&result) && strncmp((const char *)expected->key.name,
+	    result.owner.name, sizeof(expected->key.name)) == 0)
+		result.expected = &expected->key;
 	if (find_seen(generation, delivery, judgement, &seen)) {
 		if (expected != NULL && address_equal(&expected->relay, &seen.relay))
 			seen.relay_key = expected->relay_key;
 		result.seen = is_own(&result) ? &seen : NULL;
-		learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
+		outcome.learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
 	}
 	if (judgement->kind != DESTINATION_NONE && feed_learn(&result))
-		learned = true;
-	else if (!result.repeated && !feed_position_counts(engine->segment, origin->log,
-	    origin->offset))
-		result.repeated = true;
-	memory->was_repeated = result.repeated;
-	if (result.repeated) {
+		outcome.learned = true;
+	else
+		outcome.repeated = result.repeated || !feed_position_counts(engine->segment,
+		    origin->log, origin->offset);
+	if (outcome.repeated) {
 		engine_count(engine, COUNTER_RESULTS_REPEATED, 1);
 	} else {
 		count_class(engine, judgement->reply.class);
 		note_lane(engine, &result);
 	}
-	return learned;
+	return outcome;
 }
 
 unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
@@ -302,14 +297,6 @@ unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
 	size_t rest;
 
 	return judge_postfix(generation, mtas, program, &rest);
-}
-
-bool engine_feed_was_repeated(const struct engine *engine) {
-	return engine->feed != NULL && engine->feed->was_repeated;
-}
-
-const struct judgement *engine_feed_judged(const struct engine *engine) {
-	return engine->feed != NULL && engine->feed->has_judged ? &engine->feed->judged : NULL;
 }
 
 void engine_feed_start(struct engine *engine, const struct generation *generation,

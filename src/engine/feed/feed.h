@@ -25,31 +25,30 @@ struct feed_origin {
 	int64_t ended_ns;	/* when the delivery ended, as far as its line tells (clock.h);
 				 * 0: just now */
 	int64_t slack_ns;	/* ended_ns may be off by so much: a line of whole seconds */
+	unsigned expected;	/* its number in the last engine_feed_expect, from 1; 0: none */
 };
 
 /* One delivery result: has it judged (judge.h), notes its relay, and lets the window of
  * the destination that was tried learn (windows.h).  `mtas`: bit i is mail server i of
- * the generation, whose log it stood in.  False: nothing was learned.  One thread of
- * the one process that feeds: levels are kept in its memory. */
-bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
+ * the generation, whose log it stood in.  One thread of the one process that feeds: levels
+ * are kept in its memory. */
+struct feed_outcome {
+	/* What was made of it, until the next call; NULL: it is nobody's.  `destination`, `kind`
+	 * and `provider` are those of the window that it counted for, after roll-up. */
+	const struct judgement *judgement;
+	bool learned;		/* a window, or by which relay mail goes */
+	bool repeated;		/* it was learned before */
+};
+struct feed_outcome engine_feed_delivery(struct engine *engine, const struct generation *generation,
     unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
     int64_t now_ns);
 
 /* These results are to come, in this order: has what is known of their domains and relays
  * fetched, all at once.  Whoever has several lines at hand says so first; it changes nothing but
- * the time that they take.  The texts are the same as the deliveries' then, and stay until the
- * next call. */
+ * the time that they take. */
 #define ENGINE_FEED_EXPECTED	32
 void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
     unsigned count);
-
-/* What the last engine_feed_delivery made of its result, until the next call; NULL: it
- * was nobody's.  `destination`, `kind` and `provider` are those of the window that it
- * counted for, after roll-up. */
-const struct judgement *engine_feed_judged(const struct engine *engine);
-
-/* Had that result been learned before? */
-bool engine_feed_was_repeated(const struct engine *engine);
 
 /* The Postfix of `mtas` (bits as above) whose log names a program so, or
  * GENERATION_MTAS_MAX.  Any thread. */

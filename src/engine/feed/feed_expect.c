@@ -23,7 +23,8 @@ static void expect_relays(struct feed_memory *memory) {
 	unsigned at[ENGINE_FEED_EXPECTED], count = 0;
 
 	for (unsigned i = 0; i < memory->expected_count; i++) {
-		if (address_is_unknown(&memory->expected[i].relay))
+		if (!memory->expected[i].is_known ||
+		    address_is_unknown(&memory->expected[i].relay))
 			continue;
 		relays[count] = memory->expected[i].relay;
 		at[count++] = i;
@@ -38,24 +39,25 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
 	struct feed_memory *memory = engine->feed;
 	const struct feed_destination *found[ENGINE_FEED_EXPECTED];
 	struct state_key keys[ENGINE_FEED_EXPECTED];
-	unsigned known = 0;
+	unsigned at[ENGINE_FEED_EXPECTED], known = 0;
 
 	if (memory == NULL)
 		return;
-	memory->expected_at = 0;
-	for (unsigned i = 0; i < count && known < ENGINE_FEED_EXPECTED; i++) {
+	memory->expected_count = count < ENGINE_FEED_EXPECTED ? count : ENGINE_FEED_EXPECTED;
+	for (unsigned i = 0; i < memory->expected_count; i++) {
+		struct feed_expected *expected = &memory->expected[i];
 		struct span domain = deliveries[i]->domain;
 
-		if (domain.length == 0 || !states_key(engine->segment, domain.text,
-		    domain.length, &keys[known]))
+		expected->is_known = domain.length > 0 && states_key(engine->segment, domain.text,
+		    domain.length, &keys[known]);
+		if (!expected->is_known)
 			continue;
-		memory->expected[known].text = domain.text;
-		memory->expected[known].relay = deliveries[i]->relay_address;
-		memory->expected[known].relay_key = (struct relay_key){ 0, 0 };
-		__builtin_prefetch(feed_noted_near(memory, &deliveries[i]->relay_address));
-		feed_destination_near(memory->table, keys[known++].hash);
+		expected->relay = deliveries[i]->relay_address;
+		expected->relay_key = (struct relay_key){ 0, 0 };
+		__builtin_prefetch(feed_noted_near(memory, &expected->relay));
+		feed_destination_near(memory->table, keys[known].hash);
+		at[known++] = i;
 	}
-	memory->expected_count = known;
 	if (memory->notes_relays)
 		expect_relays(memory);
 	memory->notes_relays = false;
@@ -69,21 +71,11 @@ void engine_feed_expect(struct engine *engine, const struct delivery *const *del
 	}
 	states_expect(engine->segment, keys, known);
 	for (unsigned i = 0; i < known; i++)
-		memory->expected[i].key = keys[i];
+		memory->expected[at[i]].key = keys[i];
 }
 
-const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text) {
-	for (unsigned i = memory->expected_at; i < memory->expected_count; i++) {
-		if (memory->expected[i].text != text)
-			continue;
-		memory->expected_at = i + 1;
-		return &memory->expected[i];
-	}
-	return NULL;
-}
-
-const struct state_key *feed_expected_key(const struct feed_expected *expected,
-    const char *name) {
-	return expected != NULL && strncmp((const char *)expected->key.name, name,
-	    sizeof(expected->key.name)) == 0 ? &expected->key : NULL;
+const struct feed_expected *feed_expected(const struct feed_memory *memory, unsigned number) {
+	if (number == 0 || number > memory->expected_count)
+		return NULL;
+	return memory->expected[number - 1].is_known ? &memory->expected[number - 1] : NULL;
 }

@@ -65,9 +65,9 @@ struct feed_noted {
 	int64_t at_ns;
 };
 
-/* A domain that somebody announced, where its text stands. */
+/* A domain that somebody announced. */
 struct feed_expected {
-	const char *text;
+	bool is_known;			/* else it was none, and the rest is unset */
 	struct state_key key;
 	struct address relay;
 	struct relay_key relay_key;	/* zeros: its relay is not expected */
@@ -78,8 +78,6 @@ struct feed_memory {
 	struct judge *judge;
 	const struct generation *generation;	/* that the judge is of: pinned */
 	struct judgement judged;
-	bool has_judged;
-	bool was_repeated;	/* what was judged last */
 	uint64_t given_up;		/* patterns, as the judge counted when we looked last */
 	int64_t turned_ns;		/* the last engine_feed_turn that did something */
 	struct feed_table *table;
@@ -88,7 +86,7 @@ struct feed_memory {
 	struct feed_starts *starts;
 	struct feed_noted noted[FEED_NOTED];
 	struct feed_expected expected[ENGINE_FEED_EXPECTED];
-	unsigned expected_count, expected_at;	/* those before it have come */
+	unsigned expected_count;
 	bool notes_relays;		/* some of those that were expected last were not noted yet */
 };
 
@@ -101,11 +99,8 @@ uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t le
 /* Where it stands that a relay's name was noted: known of a result that is to come, too. */
 struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct address *relay);
 
-/* What was announced of the domain that stands there; or NULL. */
-const struct feed_expected *feed_expected(struct feed_memory *memory, const char *text);
-/* Its key, if it is that of `name`; or NULL. */
-const struct state_key *feed_expected_key(const struct feed_expected *expected,
-    const char *name);
+/* What was announced under this number (feed_origin); or NULL. */
+const struct feed_expected *feed_expected(const struct feed_memory *memory, unsigned number);
 
 /* Hash of a text, 0: it is empty. */
 uint64_t feed_hash_of(const struct feed_memory *memory, struct span span);

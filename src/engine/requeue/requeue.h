@@ -63,7 +63,7 @@ struct requeue_result {
 	unsigned mta;
 	struct span queue_id;
 	struct span recipient;		/* as logged; or empty */
-	const char *destination;	/* whose window it counted for: engine_feed_judged */
+	const char *destination;	/* whose window it counted for: engine_feed_delivery */
 	enum delivery_status status;
 	enum result_class class;
 	struct span words;		/* judgement.reply.words: who holds it */

@@ -181,7 +181,7 @@ static void on_line(struct connection *c, char *text, size_t length) {
 		tell_session(c, &line);
 		break;
 	case EVENT_LINE_LOG:
-		(void)feed_line(feed, mtas, line.text.text, line.text.length, &origin, false);
+		(void)feed_text(feed, mtas, line.text, &origin, false);
 		break;
 	case EVENT_LINE_SYNC:
 		answer(&feed->events->answers, "ok %" PRIu64 " %" PRIu64 "\n", c->lines,

@@ -26,13 +26,6 @@ struct feed_tally {
 	uint64_t events;	/* lines of the event socket */
 };
 
-/* Lines of a log that were read already, as they were found. */
-struct feed_ahead {
-	const char *text[FOLLOWED_AHEAD];
-	struct log_line lines[FOLLOWED_AHEAD];
-	unsigned count, at;	/* those before it were used */
-};
-
 /* Lines of one second begin alike: what such a head says. */
 struct feed_date {
 	char head[48];
@@ -63,7 +56,8 @@ struct feed {
 	int64_t beat_ns;
 	unsigned unbeaten;	/* what took locks since the last sign of life */
 	struct feed_tally tally;
-	struct feed_ahead ahead;
+	struct log_line lines[FOLLOWED_LINES];	/* of a log, as feed_lines_read read them, */
+	unsigned expected[FOLLOWED_LINES];	/* and what feed_origin has of each */
 	bool wants_help;	/* a log has to be opened by root: the loop ends */
 };
 
@@ -78,15 +72,18 @@ void feed_beat_now(struct feed *feed);
 
 /* --- feed_lines.c ----------------------------------------------------------------- */
 
+/* Reads the next lines, to feed->lines, and has what is known of their destinations fetched.
+ * Their texts stay where they are until feed_line was called for each. */
+void feed_lines_read(struct feed *feed, const struct followed_line *lines, unsigned count);
+
 /* One line of a log of these mail servers (bit i: number i of the generation).  Its
  * `origin` says where it was read; `behind`: it may be old.  True: something came of
  * it. */
-bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
+bool feed_line(struct feed *feed, unsigned mtas, const struct log_line *line,
     struct feed_origin *origin, bool behind);
-
-/* These lines are the next ones: reads them, and has what is known of their destinations
- * fetched.  They stay where they are until then. */
-void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count);
+/* The same of one that came alone, and was not read. */
+bool feed_text(struct feed *feed, unsigned mtas, struct span text,
+    struct feed_origin *origin, bool behind);
 
 /* One delivery result, however it was told. */
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,

@@ -79,18 +79,15 @@ static void tell_forged(struct feed_journal *j) {
 }
 
 /* Other programs log as facility mail, too: what a delivery would have come of is forged. */
-static void take_foreign(struct feed_journal *j, const struct followed_journal_line *line) {
-	struct log_line scanned;
-	enum log_line_kind kind = mail_log_scan(line->text, line->length, &scanned);
-
+static void count_forged(struct feed_journal *j, const struct log_line *line, uint32_t uid) {
 	/* what users submit to a Sendmail is logged by their own processes */
-	if ((kind != LOG_LINE_DELIVERY && kind != LOG_LINE_BROKEN) ||
-	    engine_feed_postfix(j->feed->generation, j->mtas, scanned.program) ==
+	if ((line->kind != LOG_LINE_DELIVERY && line->kind != LOG_LINE_BROKEN) ||
+	    engine_feed_postfix(j->feed->generation, j->mtas, line->program) ==
 	    GENERATION_MTAS_MAX)
 		return;
 	engine_count(j->feed->engine, COUNTER_FEED_FORGED, 1);
 	j->forged++;
-	j->forger = line->uid;
+	j->forger = uid;
 }
 
 static bool on_line(void *context, const struct followed_journal *journal,
@@ -99,10 +96,12 @@ static bool on_line(void *context, const struct followed_journal *journal,
 	struct feed_origin origin = { .log = journal->origin,
 		.offset = journal->position.spot.offset };
 	unsigned mtas = mtas_of(j, line->uid);
+	struct log_line read;
 
+	(void)mail_log_scan(line->text, line->length, &read);
 	if (mtas != 0)
-		return feed_line(j->feed, mtas, line->text, line->length, &origin, j->behind);
-	take_foreign(j, line);
+		return feed_line(j->feed, mtas, &read, &origin, j->behind);
+	count_forged(j, &read, line->uid);
 	return false;
 }
 

@@ -80,12 +80,11 @@ static void date(struct feed *feed, struct span head, bool behind, struct feed_o
 
 /* Messages that wait in a Postfix's queue are handed out when their destination is back. */
 static void tell_requeue(struct feed *feed, const struct delivery *delivery,
-    const struct feed_origin *origin) {
-	const struct judgement *judgement = engine_feed_judged(feed->engine);
+    const struct judgement *judgement, const struct feed_origin *origin) {
 	int64_t ended = origin->ended_ns == 0 ? feed->now_ns : origin->ended_ns;
 	struct requeue_result result;
 
-	if (judgement == NULL || judgement->mta >= feed->generation->mta_count ||
+	if (judgement->mta >= feed->generation->mta_count ||
 	    feed->generation->mtas[judgement->mta].kind != MTA_POSTFIX)
 		return;
 	result = (struct requeue_result){
@@ -99,26 +98,21 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
 }
 
-#ifdef WITH_ACCOUNTS
-static void tell_account(struct feed *feed, unsigned mtas, const struct delivery *delivery) {
-	const struct judgement *judgement = engine_feed_judged(feed->engine);
-
-	if (judgement != NULL && feed->generation->accounts.count > 0 &&
-	    !engine_feed_was_repeated(feed->engine))
-		engine_account_result(feed->engine, feed->generation, mtas, delivery,
-		    judgement, feed->now_ns);
-}
-#endif
-
 void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
     const struct feed_origin *origin) {
+	struct feed_outcome outcome;
+
 	feed->tally.deliveries++;
 	feed_beat(feed);
-	(void)engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
+	outcome = engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
 	    feed->now_ns);
-	tell_requeue(feed, delivery, origin);
+	if (outcome.judgement == NULL)
+		return;
+	tell_requeue(feed, delivery, outcome.judgement, origin);
 #ifdef WITH_ACCOUNTS
-	tell_account(feed, mtas, delivery);
+	if (feed->generation->accounts.count > 0 && !outcome.repeated)
+		engine_account_result(feed->engine, feed->generation, mtas, delivery,
+		    outcome.judgement, feed->now_ns);
 #endif
 }
 
@@ -156,33 +150,20 @@ static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *li
 	engine_session_gone(feed->engine, feed->generation, &question, said_ns, feed->now_ns);
 }
 
-void feed_lines_ahead(struct feed *feed, const struct followed_next *lines, unsigned count) {
-	struct feed_ahead *ahead = &feed->ahead;
-	const struct delivery *coming[FOLLOWED_AHEAD];
+void feed_lines_read(struct feed *feed, const struct followed_line *lines, unsigned count) {
+	const struct delivery *coming[FOLLOWED_LINES];
 	unsigned deliveries = 0;
 
-	ahead->at = 0;
-	ahead->count = count;
 	for (unsigned i = 0; i < count; i++) {
-		struct log_line *line = &ahead->lines[i];
+		struct log_line *line = &feed->lines[i];
 
-		ahead->text[i] = lines[i].text;
-		if (mail_log_scan(lines[i].text, lines[i].length, line) ==
-		    LOG_LINE_DELIVERY)
-			coming[deliveries++] = &line->delivery;
+		feed->expected[i] = 0;
+		if (mail_log_scan(lines[i].text, lines[i].length, line) != LOG_LINE_DELIVERY)
+			continue;
+		coming[deliveries++] = &line->delivery;
+		feed->expected[i] = deliveries;
 	}
 	engine_feed_expect(feed->engine, coming, deliveries);
-}
-
-/* What the line says, which may have been read before. */
-static const struct log_line *read_line(struct feed *feed, const char *line, size_t length,
-    struct log_line *own) {
-	struct feed_ahead *ahead = &feed->ahead;
-
-	if (ahead->at < ahead->count && ahead->text[ahead->at] == line)
-		return &ahead->lines[ahead->at++];
-	(void)mail_log_scan(line, length, own);
-	return own;
 }
 
 /* A line of a Sendmail that is driven: the queue role may learn who has got the mail. */
@@ -205,44 +186,50 @@ static void tell_queue(struct feed *feed, unsigned mtas, const struct log_line *
 	engine_feed_told(feed->engine, &line->delivery, &told, origin);
 }
 
-bool feed_line(struct feed *feed, unsigned mtas, const char *line, size_t length,
+bool feed_text(struct feed *feed, unsigned mtas, struct span text, struct feed_origin *origin,
+    bool behind) {
+	struct log_line line;
+
+	(void)mail_log_scan(text.text, text.length, &line);
+	return feed_line(feed, mtas, &line, origin, behind);
+}
+
+bool feed_line(struct feed *feed, unsigned mtas, const struct log_line *line,
     struct feed_origin *origin, bool behind) {
-	struct log_line own;
-	const struct log_line *out = read_line(feed, line, length, &own);
 	unsigned mta;
 
 	feed->tally.lines++;
-	switch (out->kind) {
+	switch (line->kind) {
 	case LOG_LINE_FOREIGN:
 	case LOG_LINE_OTHER:
 		break;
 	case LOG_LINE_SESSION:
-		tell_end(feed, mtas, out, behind);
+		tell_end(feed, mtas, line, behind);
 		break;
 	case LOG_LINE_ACTIVE:
-		mta = engine_feed_postfix(feed->generation, mtas, out->program);
+		mta = engine_feed_postfix(feed->generation, mtas, line->program);
 		if (mta < GENERATION_MTAS_MAX)
-			front_requeue_active(feed->requeue, feed->generation, mta, out->queue_id,
-			    out->sender);
+			front_requeue_active(feed->requeue, feed->generation, mta, line->queue_id,
+			    line->sender);
 		break;
 	case LOG_LINE_REMOVED:
-		mta = engine_feed_postfix(feed->generation, mtas, out->program);
+		mta = engine_feed_postfix(feed->generation, mtas, line->program);
 		if (mta < GENERATION_MTAS_MAX)
-			front_requeue_removed(feed->requeue, mta, out->queue_id);
+			front_requeue_removed(feed->requeue, mta, line->queue_id);
 #ifdef WITH_ACCOUNTS
 		if (mta < GENERATION_MTAS_MAX && feed->generation->accounts.count > 0)
 			engine_account_removed(feed->engine, feed->generation, mta,
-			    out->queue_id.text, out->queue_id.length, feed->now_ns);
+			    line->queue_id.text, line->queue_id.length, feed->now_ns);
 #endif
 		break;
 	case LOG_LINE_BROKEN:
 		feed->tally.broken++;
-		tell_queue(feed, mtas, out, origin);
+		tell_queue(feed, mtas, line, origin);
 		break;
 	case LOG_LINE_DELIVERY:
-		date(feed, out->head, behind, origin);
-		feed_delivery(feed, mtas, &out->delivery, origin);
-		tell_queue(feed, mtas, out, origin);
+		date(feed, line->head, behind, origin);
+		feed_delivery(feed, mtas, &line->delivery, origin);
+		tell_queue(feed, mtas, line, origin);
 		return true;
 	}
 	return false;

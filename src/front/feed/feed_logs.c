@@ -47,7 +47,6 @@ struct feed_logs {
 	uint64_t taken_up;	/* number of the generation that the logs are of */
 	struct feed_log *list[GENERATION_MTAS_MAX];
 	unsigned count;
-	const struct feed_log *reading;
 	const struct feed_setup *setup;	/* during the first turn */
 	struct event *soon;
 	struct event *changed;
@@ -56,20 +55,6 @@ struct feed_logs {
 };
 
 /* --- reading ------------------------------------------------------------------------ */
-
-static bool on_line(void *context, const struct followed_file *file, const char *line,
-    size_t length) {
-	struct feed *feed = context;
-	const struct feed_log *log = feed->logs->reading;
-	struct feed_origin origin = { .log = file->origin,
-		.offset = file->position.spot.offset };
-
-	return feed_line(feed, log->mtas, line, length, &origin, log->behind);
-}
-
-static void on_ahead(void *context, const struct followed_next *lines, unsigned count) {
-	feed_lines_ahead(context, lines, count);
-}
 
 static void tell_cut(const struct feed_log *log) {
 	char path[256];
@@ -102,16 +87,39 @@ static void count(struct feed *feed, struct feed_log *log) {
 	*counts = (struct followed_counts){ 0 };
 }
 
+/* A buffer of the file at most.  True: there is more. */
+static bool read_file(struct feed *feed, const struct feed_log *log,
+    struct followed_file *file, struct followed_reader *reader) {
+	struct followed_line lines[FOLLOWED_LINES];
+	unsigned count;
+
+	if (!followed_file_read(file, reader, feed->now_ns))
+		return reader->more;
+	while ((count = followed_file_lines(file, reader, lines)) > 0) {
+		feed_lines_read(feed, lines, count);
+		for (unsigned i = 0; i < count; i++) {
+			struct feed_origin origin = { .log = file->origin,
+				.offset = lines[i].offset, .expected = feed->expected[i] };
+
+			if (feed_line(feed, log->mtas, &feed->lines[i], &origin, log->behind))
+				followed_file_keep(file, reader, &lines[i]);
+		}
+	}
+	return reader->more;
+}
+
 /* True: there is more. */
 static bool read_log(struct feed *feed, struct feed_log *log) {
-	const struct followed_reader reader = { .buffer = feed->logs->chunk,
-		.buffer_size = CHUNK_BYTES, .each = on_line, .ahead = on_ahead,
-		.context = feed };
+	struct followed_reader reader = { .buffer = feed->logs->chunk,
+		.buffer_size = CHUNK_BYTES, .keeper = &feed->keeper,
+		.counts = &log->log.counts };
+	bool more = false;
 
-	feed->logs->reading = log;
-	log->behind = followed_log_read(&log->log, &reader, feed->now_ns);
+	for (unsigned i = 0; i < log->log.count && !more; i++)
+		more = read_file(feed, log, &log->log.files[i], &reader);
+	log->behind = more;
 	count(feed, log);
-	return log->behind;
+	return more;
 }
 
 /* Between two logs, which does not last: the one that we have is read on. */

@@ -50,7 +50,7 @@ static void deal_with(struct syslog_socket *s, const char *datagram, size_t leng
 	if (!syslog_frame_read(datagram, length, feed->syslog->scratch, &line, &why))
 		engine_count(feed->engine, COUNTER_FEED_BAD_EVENTS, 1);
 	if (line.length > 0)
-		(void)feed_line(feed, UINT32_MAX, line.text, line.length, &origin, false);
+		(void)feed_text(feed, UINT32_MAX, line, &origin, false);
 }
 
 static void note(struct syslog_socket *s, bool untaken) {

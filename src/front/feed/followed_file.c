@@ -95,8 +95,8 @@ static void cut(struct followed_file *file, const struct followed_reader *reader
 		reader->keeper->move(reader->keeper->context, file->record, &spot);
 }
 
-/* Puts the place before `at`, whose offset is told. */
-static void move(struct followed_file *file, const struct followed_reader *reader,
+/* Puts the place before `at`, whose offset is known. */
+static void put_place(struct followed_file *file, const struct followed_reader *reader,
     const char *at, uint64_t offset) {
 	struct feed_spot *spot = &file->position.spot;
 	size_t length = tail_length(offset);
@@ -108,7 +108,7 @@ static void move(struct followed_file *file, const struct followed_reader *reade
 
 /* One line, `line` to `end` without its newline.  False: it is passed over. */
 static bool is_line(struct followed_file *file, const struct followed_reader *reader,
-    const char *line, const char *end, struct followed_next *out) {
+    const char *line, const char *end, struct followed_line *out) {
 	if (file->position.spot.skipping) {
 		file->position.spot.skipping = false;
 		return false;
@@ -119,71 +119,62 @@ static bool is_line(struct followed_file *file, const struct followed_reader *re
 		reader->counts->long_lines++;
 		return false;
 	}
-	*out = (struct followed_next){ line, (size_t)(end - line), end + 1 };
+	*out = (struct followed_line){ line, (size_t)(end - line), end + 1,
+		reader->offset + (uint64_t)(end + 1 - reader->start) };
 	return true;
 }
 
-/* The next few lines from *at on, which moves behind them. */
-static unsigned take_lines(struct followed_file *file, const struct followed_reader *reader,
-    const char **at, const char *end, struct followed_next lines[FOLLOWED_AHEAD]) {
+unsigned followed_file_lines(struct followed_file *file, struct followed_reader *reader,
+    struct followed_line lines[FOLLOWED_LINES]) {
 	const char *newline;
 	unsigned count = 0;
 
-	while (count < FOLLOWED_AHEAD &&
-	    (newline = memchr(*at, '\n', (size_t)(end - *at))) != NULL) {
-		count += is_line(file, reader, *at, newline, &lines[count]);
-		*at = newline + 1;
+	while (count < FOLLOWED_LINES && (newline = memchr(reader->at, '\n',
+	    (size_t)(reader->end - reader->at))) != NULL) {
+		count += is_line(file, reader, reader->at, newline, &lines[count]);
+		reader->at = newline + 1;
 	}
-	return count;
-}
-
-/* Deals with the lines at `line`, which stands at the place. */
-static void give_lines(struct followed_file *file, const struct followed_reader *reader,
-    const char *line, const char *end) {
-	struct followed_next lines[FOLLOWED_AHEAD];
-	uint64_t offset = file->position.spot.offset;
-	const char *start = line;
-	unsigned count;
-
-	while ((count = take_lines(file, reader, &line, end, lines)) > 0) {
-		if (reader->ahead != NULL)
-			reader->ahead(reader->context, lines, count);
-		for (unsigned i = 0; i < count; i++) {
-			uint64_t behind = offset + (uint64_t)(lines[i].behind - start);
-
-			file->position.spot.offset = behind;
-			if (reader->each(reader->context, file, lines[i].text,
-			    lines[i].length))
-				move(file, reader, lines[i].behind, behind);
-		}
-	}
-	if (end - line > FOLLOWED_LINE_MAX || file->position.spot.skipping) {
+	if (count > 0)
+		return count;
+	if (reader->end - reader->at > FOLLOWED_LINE_MAX || file->position.spot.skipping) {
 		reader->counts->long_lines += !file->position.spot.skipping;
 		file->position.spot.skipping = true;
-		line = end;
+		reader->at = reader->end;
 	}
-	if (line > start)
-		move(file, reader, line, offset + (uint64_t)(line - start));
+	if (reader->at > reader->start)
+		put_place(file, reader, reader->at, reader->offset +
+		    (uint64_t)(reader->at - reader->start));
+	return 0;
 }
 
-bool followed_file_read(struct followed_file *file, const struct followed_reader *reader,
+void followed_file_keep(struct followed_file *file, const struct followed_reader *reader,
+    const struct followed_line *line) {
+	put_place(file, reader, line->behind, line->offset);
+}
+
+bool followed_file_read(struct followed_file *file, struct followed_reader *reader,
     int64_t now_ns) {
 	const struct feed_spot *spot = &file->position.spot;
 	size_t before = tail_length(spot->offset);
 	ssize_t n = pread(file->fd, reader->buffer, reader->buffer_size,
 	    (off_t)(spot->offset - before));
 
+	reader->more = false;
 	if (n < 0)
 		return false;
 	if ((size_t)n < before || followed_tail(reader->buffer, before) != spot->tail) {
 		cut(file, reader);
-		return true;
+		reader->more = true;
+		return false;
 	}
 	if ((size_t)n == before)
 		return false;
 	file->grew_ns = now_ns;
 	if (spot->offset < FOLLOWED_HEAD_BYTES)
 		followed_file_read_head(file);
-	give_lines(file, reader, reader->buffer + before, reader->buffer + n);
-	return (size_t)n == reader->buffer_size;
+	reader->at = reader->start = reader->buffer + before;
+	reader->end = reader->buffer + n;
+	reader->offset = spot->offset;
+	reader->more = (size_t)n == reader->buffer_size;
+	return true;
 }

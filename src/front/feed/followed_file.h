@@ -32,18 +32,16 @@ struct followed_file {
 	int64_t grew_ns;	/* when something was read last */
 };
 
-/* Each whole line, without its newline, and without NULs before it; position.spot is
- * where it ends.  True: something came of it, so that the place is to be kept at once. */
-typedef bool (*followed_line)(void *context, const struct followed_file *file,
-    const char *line, size_t length);
-
-/* A line that is about to be given, as it will be. */
-#define FOLLOWED_AHEAD	16
-struct followed_next {
+/* A whole line, without its newline, and without NULs before it.  It stands in the reader's
+ * buffer until the next read. */
+struct followed_line {
 	const char *text;
 	size_t length;
 	const char *behind;	/* behind its newline */
+	uint64_t offset;	/* in the file, of what is behind it */
 };
+
+#define FOLLOWED_LINES	16	/* so many are given at once */
 
 struct followed_counts {
 	unsigned long_lines;
@@ -52,20 +50,35 @@ struct followed_counts {
 	unsigned lost;		/* files that are gone, or too many, before they were read on */
 };
 
+/* A buffer of a file at a time, and the lines in it:
+ *
+ *	if (followed_file_read(file, reader, now_ns))
+ *		while ((count = followed_file_lines(file, reader, lines)) > 0)
+ *			... followed_file_keep(file, reader, &lines[i]) ...
+ */
 struct followed_reader {
 	char *buffer;
 	size_t buffer_size;	/* FOLLOWED_BUFFER_MIN at least */
-	followed_line each;
-	/* Told of the next few lines before they come, one by one; or NULL. */
-	void (*ahead)(void *context, const struct followed_next *lines, unsigned count);
-	void *context;
 	const struct feed_keeper *keeper;
 	struct followed_counts *counts;
+	const char *start, *end; /* what was read: */
+	const char *at;		/* lines before that were given */
+	uint64_t offset;	/* of start in the file */
+	bool more;		/* there may be more to read now */
 };
 
-/* Reads a buffer at most.  True: there may be more to read now. */
-bool followed_file_read(struct followed_file *file, const struct followed_reader *reader,
+/* Reads a buffer at most.  False: nothing was read. */
+bool followed_file_read(struct followed_file *file, struct followed_reader *reader,
     int64_t now_ns);
+
+/* The next few lines of what was read; 0: there are none, and position.spot stands behind them
+ * all. */
+unsigned followed_file_lines(struct followed_file *file, struct followed_reader *reader,
+    struct followed_line lines[FOLLOWED_LINES]);
+
+/* Something came of the line: it is not to be read again, whatever happens to us. */
+void followed_file_keep(struct followed_file *file, const struct followed_reader *reader,
+    const struct followed_line *line);
 
 /* Sets the spot to the end of what is there.  False: it cannot be read. */
 bool followed_file_to_end(struct followed_file *file);

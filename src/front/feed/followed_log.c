@@ -250,19 +250,6 @@ void followed_log_open(struct followed_log *log, const char *text,
 
 /* --- as it grows -------------------------------------------------------------------- */
 
-bool followed_log_read(struct followed_log *log, const struct followed_reader *reader,
-    int64_t now_ns) {
-	struct followed_reader own = *reader;
-
-	own.keeper = log->keeper;
-	own.counts = &log->counts;
-	/* in the order in which they were written */
-	for (unsigned i = 0; i < log->count; i++)
-		if (followed_file_read(&log->files[i], &own, now_ns))
-			return true;
-	return false;
-}
-
 /* Lets go of files that nobody writes any more. */
 static void let_go_old(struct followed_log *log, int64_t now_ns) {
 	for (unsigned i = log->count; i-- > 0;) {

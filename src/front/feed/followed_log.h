@@ -20,7 +20,8 @@ struct followed_log {
 	bool plain;
 	bool from_begin;	/* as it was begun */
 	bool unseen;		/* it could not be looked at yet: nobody knows what is new */
-	struct followed_file files[FEED_FILES_MAX];	/* the oldest first */
+	struct followed_file files[FEED_FILES_MAX];	/* the oldest first: to be read in
+					 * this order (followed_file.h) */
 	unsigned count;
 	char *newest;		/* the last name that matched the pattern, or NULL */
 	uint64_t newest_order;
@@ -50,11 +51,6 @@ void followed_log_open(struct followed_log *log, const char *text,
     const struct followed_start *start, const struct feed_keeper *keeper,
     int64_t now_ns);
 void followed_log_close(struct followed_log *log);
-
-/* Reads a buffer at most, of the oldest file with more to read.  True: there is more to
- * read now.  The reader's keeper and counts are the log's own. */
-bool followed_log_read(struct followed_log *log, const struct followed_reader *reader,
-    int64_t now_ns);
 
 /* Looks for new files, when there is nothing more to read, and lets go of those that
  * have been read to their end.  True: there is a file that is not ours to open

@@ -11,12 +11,11 @@
 #include "tests/unit/random.h"
 
 /* What the log reader does with each result besides. */
-#define RESULTS_ALSO(delivery) \
+#define RESULTS_ALSO(delivery, outcome) \
 	do { \
-		if (engine_feed_judged(site.engine) != NULL && \
-		    !engine_feed_was_repeated(site.engine)) \
+		if (outcome.judgement != NULL && !outcome.repeated) \
 			engine_account_result(site.engine, site.generation, 1U << line->mta, delivery, \
-			    engine_feed_judged(site.engine), now_ns); \
+			    outcome.judgement, now_ns); \
 	} while (0)
 #include "tests/unit/engine/feed/results.h"
 

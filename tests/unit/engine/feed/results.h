@@ -42,7 +42,7 @@ static const char down[] = "connect to mx.example.net[192.0.2.1]:25: Connection 
 static inline bool feed_line(const struct line *line) {
 	static unsigned serial;
 	static char recipient[256], queue_id[32];
-	bool learned;
+	struct feed_outcome outcome;
 	struct delivery d = {
 		.source = DELIVERY_OF_POSTFIX, .status = line->status,
 		.agent = line->program == NULL ? AGENT_SMTP :
@@ -66,11 +66,11 @@ static inline bool feed_line(const struct line *line) {
 	    &d.relay_address))
 		return false;
 	d.relay_port = line->relay == NULL ? 0 : line->port == 0 ? 25 : line->port;
-	learned = engine_feed_delivery(site.engine, site.generation, 1U << line->mta, &d, &line->origin, now_ns);
+	outcome = engine_feed_delivery(site.engine, site.generation, 1U << line->mta, &d, &line->origin, now_ns);
 #ifdef RESULTS_ALSO
-	RESULTS_ALSO(&d);
+	RESULTS_ALSO(&d, outcome);
 #endif
-	return learned;
+	return outcome.learned;
 }
 
 /* The usual ones. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "front/feed/followed_log.h"
 #include "tests/unit/front/feed/feed_records.h"
+#include "tests/unit/front/feed/followed_read.h"
 #include "tests/unit/scratch.h"
 
 #define CHUNK (4 * FOLLOWED_LINE_MAX)
@@ -49,12 +50,10 @@ static inline void put(const char *file, const char *text) {
 }
 
 /* Lines come out with a | behind each. */
-static inline bool keep(void *context, const struct followed_file *file, const char *line,
-    size_t length) {
-	(void)context;
-	assert_true(file->position.spot.offset > 0 && file->origin != 0);
-	memcpy(seen + seen_length, line, length);
-	seen_length += length;
+static inline bool keep(const struct followed_file *file, const struct followed_line *line) {
+	assert_true(line->offset > 0 && file->origin != 0);
+	memcpy(seen + seen_length, line->text, line->length);
+	seen_length += line->length;
 	seen[seen_length++] = '|';
 	seen[seen_length] = '\0';
 	return seen_length % 2 == 0;
@@ -80,10 +79,7 @@ static inline void begin_again(void) {
 }
 
 static inline void read_all(void) {
-	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
-		.each = keep };
-
-	while (followed_log_read(&followed, &reader, now_ns))
+	while (followed_read(&followed, chunk, CHUNK, keep, now_ns))
 		continue;
 }
 

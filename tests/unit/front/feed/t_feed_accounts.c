@@ -124,7 +124,7 @@ static void log_line(const char *format, ...) {
 	va_end(arguments);
 	feed.now_ns = now_ns;
 	feed.wall_ms = INT64_C(1793491200000) + now_s() * 1000;	/* 2026-11-01 */
-	(void)feed_line(&feed, 1, line, (size_t)length, &origin, false);
+	(void)feed_text(&feed, 1, (struct span){ line, (size_t)length }, &origin, false);
 }
 
 /* What remote servers say, and smtp(8) of them: more than one way each. */

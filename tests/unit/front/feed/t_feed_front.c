@@ -43,26 +43,16 @@ void engine_session_gone(struct engine *engine, const struct generation *generat
 		close(seen.link_fd);
 }
 
-bool engine_feed_delivery(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct delivery *delivery, const struct feed_origin *origin,
-    int64_t now_ns) {
+struct feed_outcome engine_feed_delivery(struct engine *engine,
+    const struct generation *generation, unsigned mtas, const struct delivery *delivery,
+    const struct feed_origin *origin, int64_t now_ns) {
 	(void)engine, (void)generation, (void)mtas, (void)delivery, (void)origin, (void)now_ns;
-	return false;
+	return (struct feed_outcome){ .judgement = NULL };
 }
 
 void engine_feed_expect(struct engine *engine, const struct delivery *const *deliveries,
     unsigned count) {
 	(void)engine, (void)deliveries, (void)count;
-}
-
-const struct judgement *engine_feed_judged(const struct engine *engine) {
-	(void)engine;
-	return NULL;
-}
-
-bool engine_feed_was_repeated(const struct engine *engine) {
-	(void)engine;
-	return false;
 }
 
 void engine_account_result(struct engine *engine, const struct generation *generation,

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "front/feed/followed_log.h"
 #include "tests/unit/front/feed/feed_records.h"
+#include "tests/unit/front/feed/followed_read.h"
 #include "tests/unit/random.h"
 #include "tests/unit/scratch.h"
 
@@ -43,19 +44,18 @@ static void name_of(char *out, size_t size, unsigned number) {
 		snprintf(out, size, "%s/log", scratch);
 }
 
-static bool on_line(void *context, const struct followed_file *file, const char *line,
-    size_t length) {
+static bool on_line(const struct followed_file *file, const struct followed_line *line) {
 	unsigned number = 0;
 
-	for (size_t i = 0; i < length && i < 6; i++)
-		number = number * 10 + (unsigned)(line[i] - '0');
+	for (size_t i = 0; i < line->length && i < 6; i++)
+		number = number * 10 + (unsigned)(line->text[i] - '0');
 	assert_true(number < written);
 	if (records.dead)
 		return true;
-	if (file->origin != last_log || file->position.spot.offset > last_offset)
+	if (file->origin != last_log || line->offset > last_offset)
 		taken[number]++;
 	last_log = file->origin;
-	last_offset = file->position.spot.offset;
+	last_offset = line->offset;
 	if (kills_left > 0 && random_below(&random_source, 40) == 0) {
 		kills_left--;
 		records.dead = true;
@@ -75,17 +75,16 @@ static void start(void) {
 }
 
 static void follow(void) {
-	const struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
-		.each = on_line };
-
 	do {
 		if (records.dead)
 			start();
-		while (!records.dead && followed_log_read(&followed, &reader, now_ns))
+		while (!records.dead && followed_read(&followed, chunk, CHUNK, on_line,
+		    now_ns))
 			;
 		if (!records.dead)
 			(void)followed_log_look(&followed, now_ns);
-		while (!records.dead && followed_log_read(&followed, &reader, now_ns))
+		while (!records.dead && followed_read(&followed, chunk, CHUNK, on_line,
+		    now_ns))
 			;
 	} while (records.dead);
 	now_ns += NS_PER_SECOND;
