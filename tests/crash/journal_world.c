@@ -576,6 +576,19 @@ bool world_knows(struct world *world, unsigned number) {
 	    oracle_newest(&world->oracle, number).generation);
 }
 
+/* While the disk fails there is none; then all is read again. */
+static struct messages_walk *walk_begin(struct world *world) {
+	struct messages_walk *walk = messages_walk_open(world->messages);
+
+	for (unsigned i = 0; walk == NULL && i < RECOVERY_STEPS; i++) {
+		turn(world, NS_PER_MS);
+		walk = messages_walk_open(world->messages);
+	}
+	if (walk == NULL)
+		world_fail(world, "no walk begins");
+	return walk;
+}
+
 bool world_recover(struct world *world) {
 	struct messages_totals totals;
 	struct messages_walk *walk;
@@ -588,7 +601,7 @@ bool world_recover(struct world *world) {
 	if (!step_until(world, messages_is_recovered, "recovery") ||
 	    !step_until(world, messages_is_indexed, "the index"))
 		return false;
-	walk = messages_walk_open(world->messages);
+	walk = walk_begin(world);
 	for (unsigned i = 0; walk != NULL && messages_walk_on(world->messages, walk, show, world);
 	     i++) {
 		if (i == RECOVERY_STEPS) {
