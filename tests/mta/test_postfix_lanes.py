@@ -121,6 +121,11 @@ def asked(test, sites):
     test.equal((found["exit"], found["only_listed"], found["listed"]), (0, True, 0),
                "patterns of a domain class are asked about what is known: nothing here")
     test.check("\nonly-listed\n" in sites.file.read_text(), "the site's file says so")
+    for name in ("mydestination", "virtual_alias_domains", "virtual_mailbox_domains"):
+        short = sites.table(f"short-{name}", "/^[^.]+$/ yes\n", "regexp")
+        found = sites.read(SIMPLE + f"{name} = {short}\n")
+        test.equal((found["exit"], found["refused"], found["only_listed"]), (0, None, True),
+                   f"a pattern of {name} that matches \"*\" is no route for all mail")
 
 
 def refused(test, sites):

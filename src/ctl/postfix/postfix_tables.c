@@ -173,12 +173,11 @@ static char *keys_of(const struct site_setting *setting,
 
 static int ask_table(struct postfix_site *site, const struct site_entry *table,
     const struct site_list *destinations, struct diag *diag) {
-	struct site_setting setting = table->setting;
+	const struct site_setting *setting = &table->setting;
 	struct program_output output;
-	char *keys = keys_of(&setting, destinations);
+	char *keys = keys_of(setting, destinations);
 	int result;
 
-	setting.routes = setting.hop == NULL;
 	if (keys == NULL)
 		return diag_set(diag, ENOMEM, "no memory");
 	result = run_postmap(site, "-q", "-", table->name, keys, &output, diag);
@@ -187,9 +186,9 @@ static int ask_table(struct postfix_site *site, const struct site_entry *table,
 		return -1;
 	if (is_answer(&output))
 		result = output.exit == 0 ?
-		    take_keys(site, &setting, output.out, diag) : 0;
+		    take_keys(site, setting, output.out, diag) : 0;
 	else
-		site_refuse(site, "table", "%s: %s cannot be queried: %s", setting.name,
+		site_refuse(site, "table", "%s: %s cannot be queried: %s", setting->name,
 		    table->name, fatal(&output));
 	program_free(&output);
 	return result;
