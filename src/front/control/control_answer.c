@@ -17,6 +17,7 @@
 #include "engine/cluster/shares.h"
 #include "front/control/control_row.h"
 #include "front/decision/decision_log.h"
+#include "segment/decision/decisions.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -137,10 +138,10 @@ void control_answer_decision(struct control_writer *writer,
 	control_writer_add(writer, "verdict", "%s",
 	    verdict_words[answer->decision.verdict]);
 	control_writer_add(writer, "reason", "%s",
-	    decision_reason_word(answer->decision.reason));
+	    decided_reason_word(answer->decision.reason));
 	if (answer->decision.lease != LEASE_NONE)
 		control_writer_add(writer, "lease", "%s",
-		    decision_lease_word(answer->decision.lease));
+		    lease_word(answer->decision.lease));
 	control_writer_add(writer, "observed", "%d", answer->observed);
 }
 

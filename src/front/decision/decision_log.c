@@ -9,29 +9,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "segment/decision/decisions.h"
 
 #define RETRY_S		60	/* where no class tells another time */
-
-static const char *const reason_words[REASON_COUNT] = {
-#define REASON(symbol, word, text) [REASON_##symbol] = word,
-#include "defs/reasons.def"
-#undef REASON
-};
-
-const char *decision_reason_word(enum reason reason) {
-	return reason_words[reason];
-}
-
-const char *decision_lease_word(enum lease lease) {
-	static const char *const words[LEASE_COUNT] = {
-		[LEASE_NONE] = "-",
-#define LEASE(symbol, word, text) [LEASE_##symbol] = word,
-#include "defs/leases.def"
-#undef LEASE
-	};
-
-	return words[lease];
-}
 
 enum event_kind decision_event(const struct answer *answer) {
 	if (answer->decision.reason == REASON_UNUSABLE)
@@ -88,7 +68,7 @@ const char *decision_share_words(const struct answer *answer, char out[DECISION_
 	out[0] = '\0';
 	if (answer->decision.reason == REASON_CLASS_SHARE)
 		text_append(out, DECISION_SHARE_SHOWN, 0, " cluster_limit=%u lease=%s",
-		    answer->decision.whole, decision_lease_word(answer->decision.lease));
+		    answer->decision.whole, lease_word(answer->decision.lease));
 	return out;
 }
 
@@ -113,7 +93,7 @@ static void write_event(struct engine *engine,
 	    question->client_port, name, answer->decision.count,
 	    answer->decision.limit,
 	    decision_share_words(answer, share),
-	    decision_reason_word(answer->decision.reason),
+	    decided_reason_word(answer->decision.reason),
 	    rule.place, rule.mask, action_of(generation, question, answer)))
 		engine_decision_logged(engine, answer->id);
 }

@@ -35,17 +35,11 @@ struct decision_rule {
 void decision_rule_words(const struct generation *generation,
     const struct answer *answer, struct decision_rule *out);
 
-/* "held", "ended"; "-" of none. */
-const char *decision_lease_word(enum lease lease);
-
 /* " cluster_limit=N lease=WORD" of an answer by this node's share of it; else "". */
 #define DECISION_SHARE_SHOWN	48
 const char *decision_share_words(const struct answer *answer, char out[DECISION_SHARE_SHOWN]);
 
 /* The kind of line that an answer is worth, if it is worth any. */
 enum event_kind decision_event(const struct answer *answer);
-
-/* The reason's word in logs and answers. */
-const char *decision_reason_word(enum reason reason);
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "engine/outbound/outbound.h"
 #include "front/decision/decision_log.h"
+#include "segment/decision/decisions.h"
 #include "wire/ask/outbound_key.h"
 
 /* The second one fails open in Sendmail's own way (sendmail-queue.mc). */
@@ -74,7 +75,7 @@ static void write_event(struct engine *engine,
 	    key->kind == OUTBOUND_KEY_COMPAT ? "before-connect" : "connected",
 	    answer->answer.decision.count, answer->answer.decision.limit,
 	    decision_share_words(&answer->answer, share),
-	    decision_reason_word(answer->answer.decision.reason), rule.place, rule.mask,
+	    decided_reason_word(answer->answer.decision.reason), rule.place, rule.mask,
 	    answer->answer.decision.reason == REASON_DELIVERED ? "discard" :
 	    answer->answer.decision.verdict == VERDICT_ADMIT && !answer->answer.observed ?
 	    "admit" : "defer"))

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "engine/account/accounts.h"
 #include "front/decision/decision_log.h"
+#include "segment/decision/decisions.h"
 
 bool account_policy_concerns(const struct generation *generation,
     const struct policy_request *request) {
@@ -93,7 +94,7 @@ static void log_answer(struct engine *engine, const struct generation *generatio
 	    question->client_port, question->at_end ? "end" : "recipient", what_word(answer),
 	    (unsigned long long)answer->used, (unsigned long long)answer->limit,
 	    account_window_text(answer->window_s, window), retry,
-	    decision_reason_word(answer->reason), file, answer->line,
+	    decided_reason_word(answer->reason), file, answer->line,
 	    answer->rejects ? "reject" : "defer",
 	    answer->observed ? "yes" : "no"))
 		engine_decision_logged(engine, answer->id);

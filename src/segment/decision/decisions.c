@@ -71,6 +71,10 @@ const char *decided_reason_text(unsigned reason) {
 	return reason < REASON_COUNT ? reasons[reason].text : "";
 }
 
+const char *lease_word(unsigned lease) {
+	return lease != LEASE_NONE && lease < LEASE_COUNT ? leases[lease].word : "-";
+}
+
 const char *lease_text(const char *word) {
 	for (unsigned i = 0; word != NULL && i < LEASE_COUNT; i++)
 		if (leases[i].word != NULL && strcmp(leases[i].word, word) == 0)

@@ -43,7 +43,9 @@ enum decided_ring decided_ring_of(enum decided_kind kind);
 /* "class-inbound" ... (defs/reasons.def); NULL: of none. */
 const char *decided_reason_word(unsigned reason);
 const char *decided_reason_text(unsigned reason);
-/* What a share goes by of which this is the word; NULL: none is. */
+/* "held", "ended": what a share goes by; "-" of none. */
+const char *lease_word(unsigned lease);
+/* What that of this word means; NULL: none has it. */
 const char *lease_text(const char *word);
 
 /* At which moment it was decided. */

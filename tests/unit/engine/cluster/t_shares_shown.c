@@ -46,7 +46,7 @@ TEST_IN(open_site, close_site, a_refusal_tells_the_share_and_the_limit) {
 	struct answer answer = refused();
 	struct decided d;
 
-	assert_string_equal(decision_reason_word(answer.decision.reason), "class-share");
+	assert_string_equal(decided_reason_word(answer.decision.reason), "class-share");
 	assert_string_equal(decision_share_words(&answer, share),
 	    " cluster_limit=30 lease=held");
 	answer.decision.reason = REASON_CLASS_INBOUND;
