@@ -23,10 +23,10 @@
 
 struct entry {
 	char name[SEGMENT_NAME_MAX + 1];
-	uint8_t rank;			/* 4: suspended, 3: held, 2: would be, 1: limited, 0 */
 	bool begun;
-	uint32_t number, in_flight, window, reason;	/* reason: 1 + place in reasons; 0 */
-	int64_t seen_ns, until_ns;
+	uint32_t number, window, reason;	/* reason: 1 + place in reasons; 0 */
+	struct view_trouble trouble;
+	int64_t until_ns;
 };
 
 struct destination_index {
@@ -68,19 +68,6 @@ void destination_index_free(struct destination_index **index) {
 
 /* --- making the index -------------------------------------------------------------------- */
 
-static uint8_t rank_of(const struct view *view, const struct destination_window *one) {
-	const struct window *window = &one->state.window;
-
-	if (!one->state.begun)
-		return 0;
-	if ((window->state != WINDOW_DEAD && window->state != WINDOW_HELD) ||
-	    window->until_ns <= view->status.now_ns)
-		return window->ceiling != 0;
-	if (view_enforcement(view, one->name, one->mta_bits).kind != ENFORCEMENT_APPLIED)
-		return 2;
-	return window->state == WINDOW_DEAD ? 4 : 3;
-}
-
 static uint32_t keep_reason(struct destination_index *index, const char *reason) {
 	if (reason[0] == '\0' || !array_grow(&index->reasons, &index->reason_size,
 		index->reason_count, sizeof(*index->reasons)))
@@ -98,10 +85,10 @@ static void index_add(void *context, const struct destination_window *one) {
 		return;
 	}
 	entry = &index->entries[index->count++];
-	*entry = (struct entry){ .rank = rank_of(index->view, one), .begun = one->state.begun,
-		.number = one->number, .in_flight = (uint32_t)one->state.in_flight +
-		    one->state.running, .window = one->state.window.concurrency,
-		.seen_ns = one->state.seen_ns, .until_ns = one->state.window.until_ns };
+	*entry = (struct entry){ .trouble = view_trouble_of(index->view, one),
+		.begun = one->state.begun, .number = one->number,
+		.window = one->state.window.concurrency,
+		.until_ns = one->state.window.until_ns };
 	memcpy(entry->name, one->name, sizeof(entry->name));
 	entry->reason = keep_reason(index, one->reason);
 }
@@ -131,7 +118,7 @@ static bool is_wanted(const struct destination_index *index, const struct entry 
     const struct page_choice *choice) {
 	if (choice->exact)
 		return strcmp(entry->name, choice->find) == 0;
-	if (choice->trouble && entry->rank < 2)
+	if (choice->trouble && entry->trouble.rank < 2)
 		return false;
 	if (choice->find[0] == '\0')
 		return entry->begun;	/* a domain of a provider has no window of its own */
@@ -144,14 +131,8 @@ struct order {
 	const struct page_choice *choice;
 };
 
-static int by_trouble(const struct entry *one, const struct entry *other) {
-	return order_then(order_then(ORDER(other->rank, one->rank),
-	    ORDER(other->reason != 0, one->reason != 0)),
-	    order_then(ORDER(other->in_flight, one->in_flight), ORDER(other->seen_ns, one->seen_ns)));
-}
-
 static int64_t end_of(const struct entry *one) {
-	return one->rank >= 2 ? one->until_ns : 0;
+	return one->trouble.rank >= 2 ? one->until_ns : 0;
 }
 
 static int entry_compare(const void *a, const void *b, void *context) {
@@ -162,7 +143,7 @@ static int entry_compare(const void *a, const void *b, void *context) {
 
 	switch (order->choice->sort) {
 	case PAGE_BY_LOAD:
-		result = ORDER(other->in_flight, one->in_flight);
+		result = ORDER(other->trouble.in_flight, one->trouble.in_flight);
 		break;
 	case PAGE_BY_WINDOW:
 		result = ORDER(other->window, one->window);
@@ -171,7 +152,7 @@ static int entry_compare(const void *a, const void *b, void *context) {
 		result = ORDER(end_of(other), end_of(one));
 		break;
 	case PAGE_BY_TROUBLE:
-		result = by_trouble(one, other);
+		result = view_trouble_compare(&one->trouble, &other->trouble);
 		break;
 	default:
 		break;

@@ -16,6 +16,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/decision_id.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "policy/window/window.h"
 #include "segment/decision/decisions.h"
@@ -72,6 +73,29 @@ static bool is_stopped(const struct destination_window *one) {
 
 static uint32_t running(const struct destination_state *state) {
 	return (uint32_t)state->in_flight + state->running;
+}
+
+struct view_trouble view_trouble_of(const struct view *view,
+    const struct destination_window *one) {
+	const struct window *window = &one->state.window;
+	struct view_trouble out = { .has_reason = one->reason[0] != '\0',
+		.in_flight = running(&one->state), .seen_ns = one->state.seen_ns };
+
+	if (!one->state.begun)
+		return out;
+	if (!is_stopped(one) || window->until_ns <= view->status.now_ns)
+		out.rank = window->ceiling != 0;
+	else if (view_enforcement(view, one->name, one->mta_bits).kind != ENFORCEMENT_APPLIED)
+		out.rank = 2;
+	else
+		out.rank = window->state == WINDOW_DEAD ? 4 : 3;
+	return out;
+}
+
+int view_trouble_compare(const struct view_trouble *one, const struct view_trouble *other) {
+	return order_then(order_then(ORDER(other->rank, one->rank),
+	    ORDER(other->has_reason, one->has_reason)),
+	    order_then(ORDER(other->in_flight, one->in_flight), ORDER(other->seen_ns, one->seen_ns)));
 }
 
 /* What matters most comes first. */
@@ -285,7 +309,7 @@ static struct view_destination look_at(const struct view_destinations *all,
 	const struct destination_state *state = &one->state;
 	struct view_destination out = { .name = one->name, .reason = one->reason,
 		.begun = state->begun, .until_ns = 0, .in_flight = running(state),
-		.share = UINT32_MAX };
+		.share = UINT32_MAX, .trouble = view_trouble_of(all->view, one) };
 	struct window_settings settings = window_defaults;
 	struct window window = state->window;
 	struct window_change ignored;
@@ -324,10 +348,13 @@ void view_destinations_each(const struct view_destinations *all,
 	}
 	for (size_t i = 0; i < all->recipients.count; i++) {
 		const struct recipient_held *held = copies_at(&all->recipients, i);
+		const struct enforcement enforcement = view_enforcement(all->view, "", 0);
 		const struct view_destination one = { .name = held->address,
 			.reason = held->reason, .begun = true, .state = WINDOW_HELD,
 			.until_ns = held->until_ns, .share = UINT32_MAX,
-			.enforcement = view_enforcement(all->view, "", 0) };
+			.enforcement = enforcement,
+			.trouble = { .rank = enforcement.kind == ENFORCEMENT_APPLIED ? 3 : 2,
+			    .has_reason = held->reason[0] != '\0' } };
 
 		each(context, &one);
 	}

@@ -43,6 +43,18 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 void view_destinations_free(struct view_destinations *all);
 
 /* A destination, a class that is held ("class:NAME") or a recipient that is. */
+/* How much a destination asks to be looked at; the order of all lists that people read. */
+struct view_trouble {
+	uint8_t rank;		/* 4: suspended, 3: held, 2: would be, 1: limited, 0 */
+	bool has_reason;
+	uint32_t in_flight;
+	int64_t seen_ns;
+};
+struct view_trouble view_trouble_of(const struct view *view,
+    const struct destination_window *one);
+/* The one with more of it first. */
+int view_trouble_compare(const struct view_trouble *one, const struct view_trouble *other);
+
 struct view_destination {
 	const char *name;
 	const char *reason;		/* "": none */
@@ -59,6 +71,7 @@ struct view_destination {
 	struct enforcement enforcement;	/* of DEAD and HELD: does its mail wait? */
 	uint64_t origin;		/* of a node's suspension: its id there; 0: not known */
 	double success, failure, fail_cohorts;
+	struct view_trouble trouble;
 };
 
 void view_destinations_each(const struct view_destinations *all,

@@ -32,6 +32,7 @@ enum top_pane { TOP_CLASSES, TOP_DESTINATIONS, TOP_DECISIONS, TOP_PANES };
 struct top_class {
 	struct reader_class class;
 	uint32_t place;			/* in the configuration in force */
+	double trouble;			/* view_class_trouble */
 	double admitted, refused;	/* a second, since the last look */
 	struct view_share share;	/* where class.shared */
 };
@@ -116,8 +117,6 @@ const char *top_sort_word(enum top_pane pane, unsigned sort);
 unsigned top_sorts(enum top_pane pane);
 
 size_t top_count(const struct top *top, enum top_pane pane);
-/* What tells a row from others of its pane. */
-uint64_t top_key(const struct top *top, enum top_pane pane, size_t row);
 /* Moves the choice. */
 void top_choose(struct top *top, long row);
 

@@ -80,6 +80,7 @@ static void take_class(void *context, const struct reader_class *class) {
 	before = was == 0 ? NULL : &work->before[was - 1];
 	work->top->shares |= class->shared;
 	*taken = (struct top_class){ .class = *class, .share = share,
+		.trouble = view_class_trouble(&work->top->view, class),
 		.place = work->place_of[class->record] - 1 };	/* none: the last */
 	if (before != NULL && strcmp(before->class.name, class->name) == 0) {
 		taken->admitted = rate_of(class->admitted, before->class.admitted, work->seconds);

@@ -46,22 +46,13 @@ static double load_of(const struct top_class *class) {
 	return class->class.open / (limit > 0 ? limit : 0.5);
 }
 
-/* One that refuses comes first, the more the sooner; one that only would, after the full ones. */
-static double trouble_of_class(const struct top_class *class) {
-	double load = load_of(class);
-
-	if (class->refused > 0 || (class->class.refusing > 0 && !class->class.observe))
-		return 1e6 + class->refused + class->class.refusing / 1000.0;
-	return class->class.observe ? load / 1000 : load;
-}
-
 static int compare_classes(const struct top_class *one, const struct top_class *other,
     unsigned sort) {
 	int order = 0;
 
 	switch (sort) {
 	case CLASS_BY_TROUBLE:
-		order = down(trouble_of_class(one), trouble_of_class(other));
+		order = down(one->trouble, other->trouble);
 		break;
 	case CLASS_BY_LOAD:
 		order = down(load_of(one), load_of(other));
@@ -81,22 +72,13 @@ static int compare_classes(const struct top_class *one, const struct top_class *
 	return order_then(order, strcmp(one->class.name, other->class.name));
 }
 
-static int trouble_of(const struct view_destination *one) {
-	bool applied = one->enforcement.kind == ENFORCEMENT_APPLIED;
-
-	return !one->begun ? 0 : one->state == WINDOW_DEAD ? applied ? 5 : 3 :
-	    one->state == WINDOW_HELD ? applied ? 4 : 2 :
-	    one->ceiling != 0;
-}
-
 static int compare_destinations(const struct view_destination *one,
     const struct view_destination *other, unsigned sort) {
 	int order = 0;
 
 	switch (sort) {
 	case DESTINATION_BY_TROUBLE:
-		order = order_then(trouble_of(other) - trouble_of(one),
-		    down(one->in_flight, other->in_flight));
+		order = view_trouble_compare(&one->trouble, &other->trouble);
 		break;
 	case DESTINATION_BY_FLIGHT:
 		order = down(one->in_flight, other->in_flight);
@@ -138,7 +120,8 @@ size_t top_count(const struct top *top, enum top_pane pane) {
 	    pane == TOP_DESTINATIONS ? top->destination_count : top->shown_count;
 }
 
-uint64_t top_key(const struct top *top, enum top_pane pane, size_t row) {
+/* What tells a row from others of its pane. */
+static uint64_t top_key(const struct top *top, enum top_pane pane, size_t row) {
 	return pane == TOP_CLASSES ? key_of(top->classes[row].class.name) :
 	    pane == TOP_DESTINATIONS ? key_of(top->destinations[row].name) :
 	    top->shown_keys[row];
