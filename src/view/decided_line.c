@@ -16,7 +16,8 @@
 
 #define QUOTED_MAX	340	/* a name, escaped */
 
-const char *decided_by(const struct decided *decided) {
+/* By what it was suspended, or what somebody did by hand; NULL: neither. */
+static const char *decided_by(const struct decided *decided) {
 	if (decided->kind == DECIDED_BY_HAND)
 		return decided->by < MANUAL_VERBS && decided->by != MANUAL_NONE ?
 		    manual_word(decided->by) : NULL;

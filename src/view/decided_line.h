@@ -18,9 +18,6 @@ const char *decided_line_subject(const struct decided *decided, char out[DECIDED
 /* What was decided, and why. */
 const char *decided_line_text(const struct decided *decided, char out[DECIDED_LINE_MAX]);
 
-/* By what it was suspended, or what somebody did by hand; NULL: neither. */
-const char *decided_by(const struct decided *decided);
-
 /* "FILE:LINE" of the rule's file, or "" without a line.  Returns `out`. */
 #define DECIDED_PLACE_MAX	256
 const char *decided_place(const struct decided *decided, uint32_t line,

@@ -105,7 +105,7 @@ const char *view_health(enum reader_health health) {
 	return words[health];
 }
 
-const char *view_role_kind(enum role_kind kind) {
+static const char *role_kind_word(enum role_kind kind) {
 	static const char *const words[ROLE_KINDS] = {
 		[ROLE_NONE] = "none",
 		[ROLE_SUPERVISOR] = "supervisor",
@@ -122,7 +122,7 @@ const char *view_role_kind(enum role_kind kind) {
 }
 
 const char *view_role_name(const struct reader_role *role, char out[VIEW_ROLE_NAME_MAX]) {
-	size_t length = text_append(out, VIEW_ROLE_NAME_MAX, 0, "%s", view_role_kind(role->kind));
+	size_t length = text_append(out, VIEW_ROLE_NAME_MAX, 0, "%s", role_kind_word(role->kind));
 
 	if (role->kind != ROLE_SUPERVISOR)
 		(void)text_append(out, VIEW_ROLE_NAME_MAX, length, ".%u", (unsigned)role->number);

@@ -52,8 +52,7 @@ struct enforcement view_enforcement(const struct view *view, const char *name,
 /* The name of a health: "live" ... */
 const char *view_health(enum reader_health health);
 
-/* "policy", "keeper" ...; and "policy.0". */
-const char *view_role_kind(enum role_kind kind);
+/* "policy.0", "keeper.0" ... */
 #define VIEW_ROLE_NAME_MAX 32
 const char *view_role_name(const struct reader_role *role, char out[VIEW_ROLE_NAME_MAX]);
 

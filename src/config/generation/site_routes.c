@@ -216,18 +216,14 @@ static bool is_left_to_us(const struct site_routes *routes, uint32_t part,
 	    match(routes->listed, domain, length) != CLASS_NO_RULE);
 }
 
-bool site_routes_has_probes(struct site_routes *routes, int64_t now_ns) {
-	routes_look(routes, now_ns);
-	return routes->usable && routes->file.probes != 0;
-}
-
 const char *site_routes_probe_hop(struct site_routes *routes, const char *domain,
     size_t length, int64_t now_ns) {
 	uint32_t rule;
 
+	routes_look(routes, now_ns);
 	/* a further transport keeps its probes: the lane is a clone of the first one */
-	if (!site_routes_has_probes(routes, now_ns) || part_of(routes, domain, length) != 0 ||
-	    !is_left_to_us(routes, 0, domain, length))
+	if (!routes->usable || routes->file.probes == 0 ||
+	    part_of(routes, domain, length) != 0 || !is_left_to_us(routes, 0, domain, length))
 		return NULL;
 	rule = match(routes->parts[0].routes, domain, length);
 	return rule == CLASS_NO_RULE ? NULL :

@@ -36,10 +36,9 @@ const char *site_routes_transport(struct site_routes *routes, const char *domain
  * One thread. */
 const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
     size_t length, uint16_t width, int64_t now_ns);
-/* Have address verification probes a lane in master.cf?  The next hop of one for the domain
- * (lower case) that the site spells for the cloned transport, as above; NULL: it names none, and
- * probes take their lane by the resolver's own settings. */
-bool site_routes_has_probes(struct site_routes *routes, int64_t now_ns);
+/* The next hop of an address verification probe for the domain (lower case) that the site spells
+ * for the cloned transport, as above; NULL: probes have no lane in master.cf, or it names none and
+ * they take their lane by the resolver's own settings. */
 const char *site_routes_probe_hop(struct site_routes *routes, const char *domain,
     size_t length, int64_t now_ns);
 /* Could the file be used at the last question? */

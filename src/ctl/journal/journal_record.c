@@ -50,7 +50,8 @@ static uint64_t key_of(const struct decoded *decoded) {
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-struct known_message *known_find(const struct known_messages *known, uint64_t key) {
+/* The one of that key, or NULL. */
+static struct known_message *known_find(const struct known_messages *known, uint64_t key) {
 	uint32_t index = map_index(&known->by_key, key);
 
 	return index == MAP_NONE ? NULL : &known->list[index];

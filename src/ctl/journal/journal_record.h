@@ -38,8 +38,6 @@ struct known_messages {
 	size_t ids_length, ids_room;
 	bool no_memory;		/* what came then is not in it */
 };
-/* The one of that key, or NULL. */
-struct known_message *known_find(const struct known_messages *known, uint64_t key);
 /* Takes in a record of a message that takes `bytes`; NULL: it is none, or no_memory. */
 struct known_message *known_take(struct known_messages *known, const struct decoded *decoded,
     const struct journal_frame *frame, uint32_t bytes);
