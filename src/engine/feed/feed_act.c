@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  What a provider rule does about the reply that it matched.
+ * PURPOSE  What a provider rule does about the reply that it matched, and what is told of
+ *          a result.
  * MODEL    The rule is found before the transaction, its count rises inside, where it is
  *          known that the result is a new one; what concerns the window is done there,
  *          the rest after it.  What was told is not told again while it lasts.
@@ -32,7 +33,7 @@ void feed_find_rule(struct feed_learning *l) {
 	l->match = feed_match(result->memory->matches, &l->rule, key, result->now_ns);
 }
 
-int64_t feed_rule_end_ns(const struct feed_learning *l) {
+static int64_t rule_end_ns(const struct feed_learning *l) {
 	return l->result->now_ns + (l->rule.for_ns > 0 ? l->rule.for_ns :
 	    l->rules.settings.suspend_ns);
 }
@@ -46,7 +47,7 @@ static void set_ceiling(struct feed_learning *l) {
 		return;
 	window_set_ceiling(window, &l->rules.settings, l->rule.ceiling, l->result->now_ns);
 	if (l->rule.for_ns > 0)
-		window->canary_ns = feed_rule_end_ns(l);
+		window->canary_ns = rule_end_ns(l);
 	l->told.ruled = true;
 }
 
@@ -57,7 +58,7 @@ static void suspend(struct feed_learning *l) {
 	/* what people say stands: its end, and their reason */
 	if (window_is_by_hand(window))
 		return;
-	window_suspend(window, WINDOW_CAUSE_RULE, feed_rule_end_ns(l));
+	window_suspend(window, WINDOW_CAUSE_RULE, rule_end_ns(l));
 	l->told.ruled = !was_stopped;
 }
 
@@ -72,6 +73,42 @@ void feed_act(struct feed_learning *l) {
 		suspend(l);
 }
 
+/* --- after ------------------------------------------------------------------------- */
+
+/* What the transaction made of the window. */
+static void report_window(const struct feed_learning *l, enum window_happened what) {
+	const struct feed_result *result = l->result;
+	struct window_report report = windows_report_of(result->generation, &result->owner,
+	    &l->lock.state, &l->rules.settings, what, result->now_ns);
+
+	report.before = l->told.before;
+	report.ceiling_before = l->told.ceiling_before;
+	report.limit = l->rules.settings.failed_cohort_limit;
+	report.delivery = result->delivery;
+	report.cause = l->told.failure;
+	report.silent = what == WINDOW_FAILED || (what == WINDOW_CHANGED && !l->rules.debug) ||
+	    (what == WINDOW_RULE_HELD && l->told.quiet);
+	if (what == WINDOW_FAILED) {
+		report.id = l->told.failure;
+		report.cause = l->told.cause;
+		report.at_ns = result->end_ns;
+		report.for_ns = 0;
+	} else if (what == WINDOW_DIED) {
+		report.id = l->told.died_by;
+	} else if (what == WINDOW_RULE_SUSPENDED || what == WINDOW_RULE_HELD) {
+		report.id = l->told.held_by;
+	}
+	report.rule = l->has_rule ? &l->rule : NULL;
+	report.judgement = result->judgement;
+	report.reason = l->reason;
+	if (what == WINDOW_RULE_HELD) {
+		report.name = result->delivery->recipient.text;
+		report.name_length = result->delivery->recipient.length;
+		report.for_ns = rule_end_ns(l) - result->now_ns;
+	}
+	windows_report(result->memory->engine, &report);
+}
+
 static void hold_recipient(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	struct recipient_hold hold = {
@@ -79,7 +116,7 @@ static void hold_recipient(struct feed_learning *l) {
 		.length = result->delivery->recipient.length,
 		.rule = (uint16_t)(result->judgement->rule < RECIPIENT_A_RULE ?
 		    result->judgement->rule : RECIPIENT_A_RULE),
-		.until_ns = feed_rule_end_ns(l), .reason = l->reason,
+		.until_ns = rule_end_ns(l), .reason = l->reason,
 	};
 	struct recipient_held held;
 	struct engine *engine = result->memory->engine;
@@ -99,7 +136,7 @@ static void hold_recipient(struct feed_learning *l) {
 		return;
 	l->told.quiet = !tells;
 	engine_count(engine, COUNTER_RULE_ACTIONS, tells);
-	feed_report(l, WINDOW_RULE_HELD);
+	report_window(l, WINDOW_RULE_HELD);
 }
 
 static void alert(const struct feed_learning *l) {
@@ -108,10 +145,10 @@ static void alert(const struct feed_learning *l) {
 
 	engine_count(result->memory->engine, COUNTER_RULE_ALERTS, 1);
 	if (!feed_match_is_quiet(l->match, result->now_ns, result->now_ns + quiet_ns))
-		feed_report(l, WINDOW_RULE_ALERT);
+		report_window(l, WINDOW_RULE_ALERT);
 }
 
-void feed_tell_action(struct feed_learning *l) {
+static void tell_action(struct feed_learning *l) {
 	struct engine *engine = l->result->memory->engine;
 
 	switch (l->rule.action) {
@@ -119,13 +156,13 @@ void feed_tell_action(struct feed_learning *l) {
 		if (l->told.ruled)
 			engine_count(engine, COUNTER_RULE_ACTIONS, 1);
 		if (l->told.ruled)
-			feed_report(l, WINDOW_RULE_CEILING);
+			report_window(l, WINDOW_RULE_CEILING);
 		break;
 	case REPLY_ACTION_SUSPEND:
 		if (l->told.ruled)
 			engine_count(engine, COUNTER_SUSPENSIONS, 1);
 		if (l->told.ruled)
-			feed_report(l, WINDOW_RULE_SUSPENDED);
+			report_window(l, WINDOW_RULE_SUSPENDED);
 		break;
 	case REPLY_ACTION_HOLD_RECIPIENT:
 		hold_recipient(l);
@@ -138,3 +175,32 @@ void feed_tell_action(struct feed_learning *l) {
 	}
 }
 
+void feed_tell(struct feed_learning *l) {
+	if (l->told.back)
+		report_window(l, WINDOW_BACK);
+	if (l->told.failure != 0)
+		report_window(l, WINDOW_FAILED);
+	if (l->told.died) {
+		engine_count(l->result->memory->engine, COUNTER_SUSPENSIONS, 1);
+		report_window(l, WINDOW_DIED);
+	}
+	if (l->told.would_hold)
+		engine_count(l->result->memory->engine, COUNTER_WINDOW_HOLDS_OBSERVED, 1);
+	if ((l->told.changed && l->rules.debug) || l->told.fell)
+		report_window(l, WINDOW_CHANGED);
+	if (l->fires)
+		tell_action(l);
+}
+
+void feed_tell_change(const struct feed_memory *memory, const struct generation *generation,
+    const struct feed_destination *destination, const struct state_lock *lock,
+    const struct window_rules *rules, const struct feed_told *told, int64_t now_ns) {
+	struct window_report report = windows_report_of(generation, &destination->owner,
+	    &lock->state, &rules->settings, WINDOW_CHANGED, now_ns);
+
+	report.before = told->before;
+	report.ceiling_before = told->ceiling_before;
+	report.cause = destination->failure;
+	report.silent = !rules->debug;
+	windows_report(memory->engine, &report);
+}

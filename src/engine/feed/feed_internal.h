@@ -169,35 +169,18 @@ struct feed_learning {
 	struct feed_told told;
 };
 
-/* feed_hear.c: what the window's law is told, while the state is locked */
-
-#define FEED_TAG_CANARY	0x100	/* of a level's attempt, beside the class */
-
-/* Adds to what is told of the window: *told starts as nothing. */
-void feed_note_change(struct feed_told *told, const struct window_change *change);
-/* A failure of what was begun before somebody resumed the destination is an echo. */
-void feed_hear_echo(struct feed_learning *learning);
-/* Tells the law of the result, and notes what changed. */
-void feed_hear(struct feed_learning *learning);
-/* The same of levels that are known only now; not of canaries, and not of echoes. */
-void feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
-    const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
-    struct feed_told *told);
-
-/* feed_act.c: what a rule does about the reply that it matched */
+/* feed_act.c: what a rule does about the reply that it matched, and what is told */
 
 /* Before the lock: the rule, and its count. */
 void feed_find_rule(struct feed_learning *learning);
 /* Inside: counts, and does what concerns the window. */
 void feed_act(struct feed_learning *learning);
-/* After: does the rest, and tells. */
-void feed_tell_action(struct feed_learning *learning);
-
-/* When the action that is taken now ends. */
-int64_t feed_rule_end_ns(const struct feed_learning *learning);
-
-/* Reports what the transaction made of the window. */
-void feed_report(const struct feed_learning *learning, enum window_happened what);
+/* After: does the rest, and tells what the transaction made of the window. */
+void feed_tell(struct feed_learning *learning);
+/* The same of levels that are known late. */
+void feed_tell_change(const struct feed_memory *memory, const struct generation *generation,
+    const struct feed_destination *destination, const struct state_lock *lock,
+    const struct window_rules *rules, const struct feed_told *told, int64_t now_ns);
 
 /* feed_levels.c */
 

@@ -5,8 +5,11 @@
  * MODEL    One transaction on the destination's slot: levels that are known by now,
  *          the result, the rule's action, counts and reason.  All that needs memory is
  *          found before, all that tells somebody comes after.  A delivery with several
- *          recipients has a line for each, and is one result: the worst of them.
- * ERRORS   A slot that cannot be had: nothing is learned, what was due comes again.
+ *          recipients has a line for each, and is one result: the worst of them.  The law
+ *          is told the class, and what a log and the questions of mail servers say of the
+ *          level, of the start, and of other deliveries.
+ * ERRORS   What is not known is told to the law as such.  A slot that cannot be had: nothing
+ *          is learned, what was due comes again.
  * THREADS  One.
  */
 #include <string.h>
@@ -16,8 +19,10 @@
 #include "engine/feed/feed_internal.h"
 #include "policy/limit/rate.h"
 #include "segment/destination/flights.h"
+#include "segment/destination/shared.h"
 
 #define VERDICTS_MAX	16
+#define TAG_CANARY	0x100	/* of a level's attempt, beside the class */
 
 /* --- before ---------------------------------------------------------------------- */
 
@@ -60,6 +65,118 @@ static void find_reason(struct feed_learning *l) {
 		return;
 	(void)windows_reason(words.text, words.length, l->reason);
 	l->has_reason = true;
+}
+
+/* --- what the law is told ---------------------------------------------------------- */
+
+static void note_change(struct feed_told *told, const struct window_change *change) {
+	told->died |= change->died;
+	told->back |= change->revived;
+	told->changed |= change->window;
+}
+
+/* Of a ceiling that a cluster divides: places that are other nodes'.  How many of them are in
+ * use is not known: a refusal counts as if all were, and what is accepted as if none was, so
+ * that nothing is believed that was not seen. */
+static uint32_t elsewhere(const struct state_lock *lock, int64_t now_ns) {
+	struct shared_seen shared;
+
+	return shared_find(lock->segment, lock->key.hash, &shared) ?
+	    shared_others(&shared, lock->state.window.ceiling, now_ns) : 0;
+}
+
+static void hear_levels(struct state_lock *lock, const struct window_rules *rules,
+    const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
+    struct feed_told *told) {
+	struct window_change change;
+	uint32_t level;
+
+	for (unsigned i = 0; i < count; i++) {
+		if ((verdicts[i].tag & TAG_CANARY) != 0 ||
+		    verdicts[i].start_ns < lock->state.resumed_ns)
+			continue;
+		level = level_heard(&verdicts[i], lock->state.window.ceiling);
+		window_late_level(&lock->state.window, &rules->settings,
+		    (enum result_class)(verdicts[i].tag & 0xff),
+		    level == 0 || verdicts[i].accepted ? level : level + elsewhere(lock, now_ns),
+		    now_ns, &change);
+		note_change(told, &change);
+		window_took(&lock->state.window, &rules->settings, verdicts[i].beside,
+		    verdicts[i].took_ns, now_ns, &change);
+		note_change(told, &change);
+	}
+}
+
+/* A failure of what was begun before somebody resumed the destination is an echo. */
+static void hear_echo(struct feed_learning *l) {
+	if (l->weight != JUDGED_NEGATIVE ||
+	    l->result->start_ns >= l->lock.state.resumed_ns)
+		return;
+	l->class = RESULT_LOCAL;
+	l->weight = JUDGED_NEUTRAL;
+	l->match = NULL;
+	l->has_reason = false;
+	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
+}
+
+/* Whoever could not connect asked for one place more than there were connections, when it
+ * asked or by now: several may have asked at once.  What went well without ever telling
+ * of a connection was not asked about as it should be. */
+static void find_asked_level(struct feed_learning *l) {
+	uint32_t now = l->lock.state.connected + 1u;
+
+	if (!l->asked || l->connected)
+		return;
+	if (l->weight != JUDGED_NEGATIVE)
+		l->level = 0;
+	else if (l->level < now)
+		l->level = now;
+}
+
+/* Sendmail asks again until it starts. */
+static int64_t given_ns(const struct feed_result *result) {
+	if (!result->has_start || result->delivery->source == DELIVERY_OF_SENDMAIL)
+		return 0;
+	return level_given_ns(result->start_ns, result->slack_ns, result->delivery->delays_ms[1]);
+}
+
+static void hear(struct feed_learning *l) {
+	struct destination_state *state = &l->lock.state;
+	const struct judgement *judgement = l->result->judgement;
+	uint32_t running = windows_running(state);
+	struct window_result heard = { .class = l->class, .level = l->level,
+		.start_ns = l->result->has_start ? l->result->start_ns : 0,
+		.took_ns = l->result->has_start ? l->result->end_ns - l->result->start_ns : 0,
+		.given_ns = given_ns(l->result),
+		.answered = l->weight == JUDGED_NEGATIVE && judgement->reply.code != 0 };
+	struct window_change change;
+	uint32_t others;
+
+	find_asked_level(l);
+	others = elsewhere(&l->lock, l->result->now_ns);
+	heard.level = l->level == 0 || l->weight != JUDGED_NEGATIVE ? l->level :
+	    l->level + others;
+	if (state->window.canary_out == 0)
+		l->canary = false;
+	else if (!l->asked)
+		l->canary = windows_is_canary_lane(l->result->generation, judgement->mta,
+		    judgement->lane, state);
+	heard.canary = l->canary;
+	/* whoever asked holds its place still */
+	heard.in_flight = l->asked && running > 0 ? running - 1 : running;
+	/* Connections that idle in a cache take places, too: a site that says no is full, not
+	 * dead; one that says nothing is not there. */
+	if (heard.answered && l->level == 0 && l->destination != NULL) {
+		uint32_t places = feed_places(l->destination, l->result->now_ns);
+
+		heard.in_flight = places > heard.in_flight ? places : heard.in_flight;
+	}
+	heard.in_flight += others;
+	if (l->weight == JUDGED_POSITIVE && l->destination != NULL &&
+	    judge_keeps(l->result->generation, judgement, l->result->delivery))
+		l->destination->kept_ns = l->result->now_ns + LEVEL_KEPT_NS;
+	window_result(&state->window, &l->rules.settings, &heard, l->result->now_ns, &change);
+	note_change(&l->told, &change);
 }
 
 /* --- inside ------------------------------------------------------------------------ */
@@ -127,8 +244,8 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 	l->told.would_hold = !l->asked && l->weight != JUDGED_NEUTRAL &&
 	    (state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD) &&
 	    windows_observed(result->generation, &result->owner);
-	feed_hear_echo(l);
-	feed_hear_levels(&l->lock, &l->rules, verdicts, count, result->now_ns, &l->told);
+	hear_echo(l);
+	hear_levels(&l->lock, &l->rules, verdicts, count, result->now_ns, &l->told);
 	l->counts = l->destination == NULL || !feed_was_told(l->destination, l->queue,
 	    result->start_ns, 2 * result->slack_ns + NS_PER_MS, l->weight);
 	/* mail that was kept waits for a place */
@@ -136,7 +253,7 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 		shared_ask(l->lock.segment, l->lock.key.hash, result->now_ns);
 	if (l->counts) {
 		count_delivery(state, result->judgement->reply.class);
-		feed_hear(l);
+		hear(l);
 	}
 	feed_act(l);
 	claim(l, &was);
@@ -152,56 +269,6 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 
 /* --- after ------------------------------------------------------------------------- */
 
-void feed_report(const struct feed_learning *l, enum window_happened what) {
-	const struct feed_result *result = l->result;
-	struct window_report report = windows_report_of(result->generation, &result->owner,
-	    &l->lock.state, &l->rules.settings, what, result->now_ns);
-
-	report.before = l->told.before;
-	report.ceiling_before = l->told.ceiling_before;
-	report.limit = l->rules.settings.failed_cohort_limit;
-	report.delivery = result->delivery;
-	report.cause = l->told.failure;
-	report.silent = what == WINDOW_FAILED || (what == WINDOW_CHANGED && !l->rules.debug) ||
-	    (what == WINDOW_RULE_HELD && l->told.quiet);
-	if (what == WINDOW_FAILED) {
-		report.id = l->told.failure;
-		report.cause = l->told.cause;
-		report.at_ns = result->end_ns;
-		report.for_ns = 0;
-	} else if (what == WINDOW_DIED) {
-		report.id = l->told.died_by;
-	} else if (what == WINDOW_RULE_SUSPENDED || what == WINDOW_RULE_HELD) {
-		report.id = l->told.held_by;
-	}
-	report.rule = l->has_rule ? &l->rule : NULL;
-	report.judgement = result->judgement;
-	report.reason = l->reason;
-	if (what == WINDOW_RULE_HELD) {
-		report.name = result->delivery->recipient.text;
-		report.name_length = result->delivery->recipient.length;
-		report.for_ns = feed_rule_end_ns(l) - result->now_ns;
-	}
-	windows_report(result->memory->engine, &report);
-}
-
-static void tell(struct feed_learning *l) {
-	if (l->told.back)
-		feed_report(l, WINDOW_BACK);
-	if (l->told.failure != 0)
-		feed_report(l, WINDOW_FAILED);
-	if (l->told.died) {
-		engine_count(l->result->memory->engine, COUNTER_SUSPENSIONS, 1);
-		feed_report(l, WINDOW_DIED);
-	}
-	if (l->told.would_hold)
-		engine_count(l->result->memory->engine, COUNTER_WINDOW_HOLDS_OBSERVED, 1);
-	if ((l->told.changed && l->rules.debug) || l->told.fell)
-		feed_report(l, WINDOW_CHANGED);
-	if (l->fires)
-		feed_tell_action(l);
-}
-
 /* Whoever asked, and could not connect, does not try again: it has no connection there,
  * and so no place. */
 static void free_place(const struct feed_learning *l) {
@@ -210,7 +277,8 @@ static void free_place(const struct feed_learning *l) {
 	struct span id = result->delivery->queue_id;
 
 	/* an echo, too */
-	if (l->asked && !l->connected && judged_weight(judge_heard(result->generation, result->judgement)) == JUDGED_NEGATIVE)
+	if (l->asked && !l->connected && judged_weight(judge_heard(result->generation,
+		result->judgement)) == JUDGED_NEGATIVE)
 		(void)flights_end_attempt(segment, result->owner.name,
 		    strlen(result->owner.name), flights_queue_hash(segment, id.text, id.length),
 		    result->now_ns);
@@ -222,7 +290,7 @@ static void add_attempt(struct feed_learning *l) {
 	const struct level_attempt attempt = {
 		.start_ns = result->start_ns, .end_ns = result->end_ns,
 		.slack_ns = result->slack_ns,
-		.tag = (uint64_t)l->class | (l->canary ? FEED_TAG_CANARY : 0),
+		.tag = (uint64_t)l->class | (l->canary ? TAG_CANARY : 0),
 		.accepted = l->weight == JUDGED_POSITIVE,
 		.kept = judge_keeps(result->generation, result->judgement, result->delivery),
 	};
@@ -290,7 +358,7 @@ static bool change(struct feed_learning *l) {
 		states_note(&l->lock, result->seen);
 	result->repeated = states_was_applied(&l->lock, &result->origin);
 	if (!result->repeated) {
-		feed_note_change(&l->told, &change);
+		note_change(&l->told, &change);
 		count = due_levels(l->destination, result->now_ns, verdicts);
 		learn(l, verdicts, count);
 		states_store(&l->lock);
@@ -320,21 +388,8 @@ bool feed_learn(struct feed_result *result) {
 		note_mta(result);
 	add_attempt(&l);
 	free_place(&l);
-	tell(&l);
+	feed_tell(&l);
 	return true;
-}
-
-static void tell_change(const struct feed_memory *memory, const struct generation *generation,
-    const struct feed_destination *destination, const struct state_lock *lock,
-    const struct window_rules *rules, const struct feed_told *told, int64_t now_ns) {
-	struct window_report report = windows_report_of(generation, &destination->owner,
-	    &lock->state, &rules->settings, WINDOW_CHANGED, now_ns);
-
-	report.before = told->before;
-	report.ceiling_before = told->ceiling_before;
-	report.cause = destination->failure;
-	report.silent = !rules->debug;
-	windows_report(memory->engine, &report);
 }
 
 bool feed_learn_levels(struct feed_memory *memory, const struct generation *generation,
@@ -365,7 +420,7 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 		count = due_levels(destination, now_ns, verdicts);
 		told.before = lock.state.window.concurrency;
 		told.ceiling_before = lock.state.window.ceiling;
-		feed_hear_levels(&lock, &rules, verdicts, count, now_ns, &told);
+		hear_levels(&lock, &rules, verdicts, count, now_ns, &told);
 		told.fell = lock.state.window.ceiling != 0 && (told.ceiling_before == 0 ||
 		    lock.state.window.ceiling < told.ceiling_before);
 		lock.state.running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
@@ -375,7 +430,7 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 		windows_report_back(memory->engine, generation, &destination->owner,
 		    &lock.state, &rules.settings, &change, now_ns);
 		if ((told.changed && rules.debug) || told.fell)
-			tell_change(memory, generation, destination, &lock, &rules, &told,
+			feed_tell_change(memory, generation, destination, &lock, &rules, &told,
 			    now_ns);
 	} while (count == VERDICTS_MAX);
 	return running > 0 || level_due_ns(&destination->level) != INT64_MAX;
