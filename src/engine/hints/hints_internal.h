@@ -227,6 +227,20 @@ void hint_each_listed(const struct engine_hints *hints, const struct generation 
 
 /* --- hints_tell.c -------------------------------------------------------------------- */
 
+/* Mail waits for so long in lanes beside the widest, and a delivery more, where their part is
+ * right. */
+#define HINT_SHORT_MS	9000
+#define HINT_LIFT_NONE	256	/* of a lane whose part of the mail is its width's */
+#define HINT_OFFER_NS	(5 * NS_PER_SECOND)	/* a canary or a single message is offered */
+
+/* What mail of a queue in use is told. */
+void hint_queue_say(struct engine_hints *hints, const struct hint_queue *queue,
+    const struct window_view *view, int64_t now_ns, struct hint_say *out);
+/* What mail of a queue that nobody uses now is told; `most`: hint_class_limit of its class. */
+void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
+    const struct window_owner *owner, const struct window_view *view, uint32_t most,
+    int64_t now_ns, struct hint_say *say);
+bool hint_say_is_same(const struct hint_say *a, const struct hint_say *b);
 /* Whose window its mail runs by.  False: it is not in the file. */
 bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
     const struct hint_key *key, struct window_owner *out);
@@ -336,10 +350,8 @@ bool hint_classes_begin_bounds(struct engine_hints *hints, uint32_t count);
 /* Deliveries of a queue at once, of late: what it takes of a window though nothing waits in
  * it. */
 uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns);
-/* What mail of a queue that nobody uses now is told; `most`: hint_class_limit of its class. */
-void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
-    const struct window_owner *owner, const struct window_view *view, uint32_t most,
-    int64_t now_ns, struct hint_say *say);
+/* So long may mail wait in a lane that is not the widest. */
+uint32_t hint_queue_short_ms(const struct hint_queue *queue, int64_t now_ns);
 /* Mail of the queue is given to these from now on. */
 void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns);
 /* It is looked at then at the latest. */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Carries windows by lanes: what mail of each queue that is in use is told.
+ * PURPOSE  Carries windows by lanes: those that mail of each queue in use is given to.
  * MODEL    policy/window/lane.h chooses.  A queue is looked at when a result
  *          came, its window changed, or a time came that it waits for.  A queue of which
  *          nothing was heard for long is given up: nothing of it can be in any lane.
  * ERRORS   None.
  * THREADS  One.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/text.h"
 #include "engine/hints/hints_internal.h"
 #include "segment/destination/states.h"
 
@@ -22,121 +19,16 @@
 #define SINGLES_NS	(10 * NS_PER_SECOND)	/* and three deliveries: they are lost */
 #define COUNTED_NS	(60 * NS_PER_SECOND)
 #define TURN_ASKED_NS	(200 * NS_PER_MS)
-#define OFFER_NS	(5 * NS_PER_SECOND)
 #define CANARY_NS	(120 * NS_PER_SECOND)
-/* Of a provider's window an idle queue is told this part: others may be about to begin,
- * too. */
-#define IDLE_PART	4
-/* Of lanes beside the widest: mail waits for so long in them, and a delivery more, where
- * their part is right; their part changes by these factors (of 100) every BALANCE_NS. */
-#define SHORT_MS	9000
+/* Of lanes beside the widest: their part changes by these factors (of 100) every
+ * BALANCE_NS. */
 #define WAITS_LONG_MS	1000	/* in the widest lane: the others are to be full */
 #define SLOW_MS		5000	/* a lane in which mail waits longer is slow to drain */
 #define BALANCE_NS	(500 * NS_PER_MS)
 #define LIFT_UP		120
 #define LIFT_DOWN	95
-#define LIFT_NONE	256
-#define LIFT_LEAST	(LIFT_NONE / 8)
-#define LIFT_MOST	(4 * LIFT_NONE)
-
-/* --- what is told -------------------------------------------------------------------- */
-
-/* The part of the mail that a lane gets, times LIFT_NONE: its width, times its lift. */
-static uint64_t part_of_mail(uint32_t width, const struct queue_lane *lane,
-    uint32_t most_ms) {
-	uint64_t part = (uint64_t)width * (lane->lift == 0 ? LIFT_NONE : lane->lift);
-
-	return lane->waited_ms > 3 * most_ms ? (part + 3) / 4 : part;
-}
-
-/* `lanes`: how they do, or NULL. */
-static void say_lanes(const struct lane_widths *widths, lane_set set,
-    const struct queue_lane *lanes, uint32_t most_ms, struct hint_say *say) {
-	uint64_t most = 1, parts[HINTS_SET_MAX];
-	struct hint_lanes *told = &say->lanes;
-
-	*say = (struct hint_say){ .kind = HINTS_LANE,
-		.lanes = { .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
-	for (uint32_t i = 0; i < widths->count && told->count < HINTS_SET_MAX; i++) {
-		if ((set >> i & 1) == 0)
-			continue;
-		parts[told->count] = lanes == NULL || set >> i == 1 ?
-		    (uint64_t)widths->width[i] * LIFT_NONE :
-		    part_of_mail(widths->width[i], &lanes[i], most_ms);
-		if (parts[told->count] > most)
-			most = parts[told->count];
-		told->lane[told->count++] = (uint8_t)i;
-	}
-	for (uint32_t i = 0; i < told->count; i++) {
-		uint64_t share = parts[i] * 255 / most;
-
-		told->share[i] = (uint8_t)(share == 0 ? 1 : share);
-	}
-}
-
-static void say_stopped(const struct window_owner *owner, const struct window_view *view,
-    int64_t now_ns, struct hint_say *say) {
-	char name[SEGMENT_NAME_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
-
-	say->kind = HINTS_HELD;
-	(void)text_append(say->text, sizeof(say->text), 0, "Postern: %s is %s%s%s%s%s%s",
-	    log_sentence(name, sizeof(name), owner->name),
-	    view->state == WINDOW_HELD ? "held" : "suspended",
-	    view->until_ns == INT64_MAX ? "" : " until ",
-	    hint_time(view->until_ns, now_ns, until), hint_id(view->event, id),
-	    view->reason[0] == '\0' ? "" : ": ", view->reason);
-}
-
-static void say_crowded(const struct window_owner *owner, struct hint_say *say) {
-	char name[SEGMENT_NAME_MAX + 1];
-
-	say->kind = HINTS_HELD;
-	say->passing = true;
-	snprintf(say->text, sizeof(say->text), "Postern: %s: other nodes use its window",
-	    log_sentence(name, sizeof(name), owner->name));
-}
-
-/* Nothing may run there now. */
-static void say_closed(const struct window_owner *owner, const struct window_view *view,
-    int64_t now_ns, struct hint_say *say) {
-	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
-		say_stopped(owner, view, now_ns, say);
-	else
-		say_crowded(owner, say);
-}
-
-static void say_draining(const struct window_owner *owner, struct hint_say *say) {
-	char name[SEGMENT_NAME_MAX + 1];
-
-	say->kind = HINTS_HELD;
-	say->passing = true;
-	snprintf(say->text, sizeof(say->text), "Postern: %s: deliveries in flight go first",
-	    log_sentence(name, sizeof(name), owner->name));
-}
-
-void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
-    const struct window_owner *owner, const struct window_view *view, uint32_t most,
-    int64_t now_ns, struct hint_say *say) {
-	const struct lane_widths *widths = &hints->mtas[mta].widths;
-	struct lane_now now = { .allowed = view->window };
-	struct lane_choice choice;
-
-	*say = (struct hint_say){ .kind = HINTS_NOTHING };
-	if (view->observed || owner->kind == DESTINATION_NONE)
-		return;
-	if (view->window == 0) {
-		say_closed(owner, view, now_ns, say);
-		return;
-	}
-	if (owner->kind == DESTINATION_PROVIDER)
-		now.allowed = view->window <= IDLE_PART ? 1 : view->window / IDLE_PART;
-	if (now.allowed > most)
-		now.allowed = most;
-	lane_choose(widths, &now, &choice);
-	if (choice.give != 0)
-		say_lanes(widths, choice.give, NULL, SHORT_MS, say);
-	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
-}
+#define LIFT_LEAST	(HINT_LIFT_NONE / 8)
+#define LIFT_MOST	(4 * HINT_LIFT_NONE)
 
 /* --- one queue ----------------------------------------------------------------------------- */
 
@@ -219,9 +111,8 @@ static void end_canary(struct hint_queue *queue, const struct window_view *view,
 	}
 }
 
-/* So long may mail wait in a lane that is not the widest. */
-static uint32_t short_ms(const struct hint_queue *queue, int64_t now_ns) {
-	return SHORT_MS + (uint32_t)(hint_queue_longest_ns(queue, now_ns) / NS_PER_MS);
+uint32_t hint_queue_short_ms(const struct hint_queue *queue, int64_t now_ns) {
+	return HINT_SHORT_MS + (uint32_t)(hint_queue_longest_ns(queue, now_ns) / NS_PER_MS);
 }
 
 /* Where mail waits in the widest lane no other one is to run dry: when less mail comes
@@ -229,7 +120,7 @@ static uint32_t short_ms(const struct hint_queue *queue, int64_t now_ns) {
  * drains. */
 static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	lane_set set = queue->given & ~LANE_ORIGIN;
-	uint32_t widest = count, most = short_ms(queue, now_ns);
+	uint32_t widest = count, most = hint_queue_short_ms(queue, now_ns);
 
 	while (widest > 0 && (set >> (widest - 1) & 1) == 0)
 		widest--;
@@ -249,7 +140,7 @@ static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 		uint32_t lift = lane->lift;
 
 		if ((set >> i & 1) == 0 || lift == 0)
-			lift = LIFT_NONE;
+			lift = HINT_LIFT_NONE;
 		else if (is_dry)
 			lift = (lift * LIFT_UP + 99) / 100;
 		else if (lane->waited_ms > most)
@@ -463,48 +354,9 @@ static void send_canary(struct engine_hints *hints, const struct generation *gen
 	queue->canary = lane;
 	queue->issued_ns = now_ns;
 	queue->serial = (queue->serial + 1) & 127;
-	queue->offered_ns = now_ns + OFFER_NS;
+	queue->offered_ns = now_ns + HINT_OFFER_NS;
 	queue->canary_ns = now_ns + CANARY_NS;
 	hint_queue_wait(queue, queue->offered_ns);
-}
-
-static void say(struct engine_hints *hints, const struct hint_queue *queue,
-    const struct window_view *view, int64_t now_ns, struct hint_say *out) {
-	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
-	lane_set lanes = queue->given & ~LANE_ORIGIN;
-
-	*out = (struct hint_say){ .kind = HINTS_NOTHING };
-	if (view->observed || queue->owner.kind == DESTINATION_NONE)
-		return;
-	if (view->window == 0) {
-		say_closed(&queue->owner, view, now_ns, out);
-	} else if (lanes != 0 && !queue->reloading) {
-		say_lanes(widths, lanes, queue->lanes,
-		    short_ms(queue, now_ns), out);
-		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
-			out->lanes.canary = (uint8_t)queue->canary;
-			out->lanes.serial = queue->serial;
-			out->lanes.canary_ns = queue->issued_ns;
-		}
-		out->lanes.begins = hint_class_bounds(hints, queue) &&
-		    !hint_queue_is_full(hints, queue, now_ns);
-		out->lanes.single_serial = queue->single_serial;
-		/* not those that were offered for a window that has fallen since */
-		if (queue->singles > 0 && now_ns < queue->single_ns + OFFER_NS &&
-		    lane_sum(widths, lanes) + queue->singles <= view->window) {
-			out->lanes.single = (uint8_t)queue->single;
-			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
-			    queue->singles);
-			out->lanes.single_ns = queue->single_ns;
-		}
-	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
-		say_draining(&queue->owner, out);
-	}
-}
-
-static bool is_same(const struct hint_say *a, const struct hint_say *b) {
-	return a->kind == b->kind && (a->kind != HINTS_HELD || strcmp(a->text, b->text) == 0) &&
-	    (a->kind != HINTS_LANE || memcmp(&a->lanes, &b->lanes, sizeof(a->lanes)) == 0);
 }
 
 /* Nothing was heard of it for long.  Its keys are told what idle ones are. */
@@ -514,7 +366,7 @@ static void retire(struct engine_hints *hints, const struct generation *generati
 	struct hint_say idle;
 
 	hint_queue_idle(hints, queue->mta, &queue->owner, view, most, now_ns, &idle);
-	if (!is_same(&idle, &queue->said))
+	if (!hint_say_is_same(&idle, &queue->said))
 		hint_keys_tell_queue(hints, queue->hash, &idle);
 	hint_queue_end(hints, queue);
 }
@@ -552,8 +404,8 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue, now_ns))
 		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
 		    hint_queue_longest_ns(queue, now_ns)));
-	say(hints, queue, &view, now_ns, &new);
-	if (is_same(&new, &queue->said))
+	hint_queue_say(hints, queue, &view, now_ns, &new);
+	if (hint_say_is_same(&new, &queue->said))
 		return;
 	queue->said = new;
 	hint_keys_tell_queue(hints, queue->hash, &queue->said);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  What the keys of the hints file are told: by their own windows, or by the
- *          queue that carries their mail.
+ * PURPOSE  What a queue says: lanes, or why its mail is held; and what the keys of the
+ *          hints file are told, by their own windows or by the queue that carries their
+ *          mail.
  * MODEL    Domains that a site sends to one next hop share a queue of the queue manager,
  *          and have windows of their own.  A queue in use runs by the least of those
  *          that changed last, never by one that takes nothing while another one does;
@@ -9,10 +10,156 @@
  * ERRORS   None.
  * THREADS  One.
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "engine/hints/hints_internal.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "engine/destination/windows_internal.h"
+#include "engine/hints/hints_internal.h"
+
+/* Of a provider's window an idle queue is told this part: others may be about to begin,
+ * too. */
+#define IDLE_PART	4
+
+/* --- what a queue says -------------------------------------------------------------- */
+
+/* The part of the mail that a lane gets, times HINT_LIFT_NONE: its width, times its lift. */
+static uint64_t part_of_mail(uint32_t width, const struct queue_lane *lane,
+    uint32_t most_ms) {
+	uint64_t part = (uint64_t)width * (lane->lift == 0 ? HINT_LIFT_NONE : lane->lift);
+
+	return lane->waited_ms > 3 * most_ms ? (part + 3) / 4 : part;
+}
+
+/* `lanes`: how they do, or NULL. */
+static void say_lanes(const struct lane_widths *widths, lane_set set,
+    const struct queue_lane *lanes, uint32_t most_ms, struct hint_say *say) {
+	uint64_t most = 1, parts[HINTS_SET_MAX];
+	struct hint_lanes *told = &say->lanes;
+
+	*say = (struct hint_say){ .kind = HINTS_LANE,
+		.lanes = { .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
+	for (uint32_t i = 0; i < widths->count && told->count < HINTS_SET_MAX; i++) {
+		if ((set >> i & 1) == 0)
+			continue;
+		parts[told->count] = lanes == NULL || set >> i == 1 ?
+		    (uint64_t)widths->width[i] * HINT_LIFT_NONE :
+		    part_of_mail(widths->width[i], &lanes[i], most_ms);
+		if (parts[told->count] > most)
+			most = parts[told->count];
+		told->lane[told->count++] = (uint8_t)i;
+	}
+	for (uint32_t i = 0; i < told->count; i++) {
+		uint64_t share = parts[i] * 255 / most;
+
+		told->share[i] = (uint8_t)(share == 0 ? 1 : share);
+	}
+}
+
+static void say_stopped(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
+
+	say->kind = HINTS_HELD;
+	(void)text_append(say->text, sizeof(say->text), 0, "Postern: %s is %s%s%s%s%s%s",
+	    log_sentence(name, sizeof(name), owner->name),
+	    view->state == WINDOW_HELD ? "held" : "suspended",
+	    view->until_ns == INT64_MAX ? "" : " until ",
+	    hint_time(view->until_ns, now_ns, until), hint_id(view->event, id),
+	    view->reason[0] == '\0' ? "" : ": ", view->reason);
+}
+
+static void say_crowded(const struct window_owner *owner, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1];
+
+	say->kind = HINTS_HELD;
+	say->passing = true;
+	snprintf(say->text, sizeof(say->text), "Postern: %s: other nodes use its window",
+	    log_sentence(name, sizeof(name), owner->name));
+}
+
+/* Nothing may run there now. */
+static void say_closed(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say) {
+	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
+		say_stopped(owner, view, now_ns, say);
+	else
+		say_crowded(owner, say);
+}
+
+static void say_draining(const struct window_owner *owner, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1];
+
+	say->kind = HINTS_HELD;
+	say->passing = true;
+	snprintf(say->text, sizeof(say->text), "Postern: %s: deliveries in flight go first",
+	    log_sentence(name, sizeof(name), owner->name));
+}
+
+void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
+    const struct window_owner *owner, const struct window_view *view, uint32_t most,
+    int64_t now_ns, struct hint_say *say) {
+	const struct lane_widths *widths = &hints->mtas[mta].widths;
+	struct lane_now now = { .allowed = view->window };
+	struct lane_choice choice;
+
+	*say = (struct hint_say){ .kind = HINTS_NOTHING };
+	if (view->observed || owner->kind == DESTINATION_NONE)
+		return;
+	if (view->window == 0) {
+		say_closed(owner, view, now_ns, say);
+		return;
+	}
+	if (owner->kind == DESTINATION_PROVIDER)
+		now.allowed = view->window <= IDLE_PART ? 1 : view->window / IDLE_PART;
+	if (now.allowed > most)
+		now.allowed = most;
+	lane_choose(widths, &now, &choice);
+	if (choice.give != 0)
+		say_lanes(widths, choice.give, NULL, HINT_SHORT_MS, say);
+	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
+}
+
+void hint_queue_say(struct engine_hints *hints, const struct hint_queue *queue,
+    const struct window_view *view, int64_t now_ns, struct hint_say *out) {
+	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
+	lane_set lanes = queue->given & ~LANE_ORIGIN;
+
+	*out = (struct hint_say){ .kind = HINTS_NOTHING };
+	if (view->observed || queue->owner.kind == DESTINATION_NONE)
+		return;
+	if (view->window == 0) {
+		say_closed(&queue->owner, view, now_ns, out);
+	} else if (lanes != 0 && !queue->reloading) {
+		say_lanes(widths, lanes, queue->lanes, hint_queue_short_ms(queue, now_ns), out);
+		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
+			out->lanes.canary = (uint8_t)queue->canary;
+			out->lanes.serial = queue->serial;
+			out->lanes.canary_ns = queue->issued_ns;
+		}
+		out->lanes.begins = hint_class_bounds(hints, queue) &&
+		    !hint_queue_is_full(hints, queue, now_ns);
+		out->lanes.single_serial = queue->single_serial;
+		/* not those that were offered for a window that has fallen since */
+		if (queue->singles > 0 && now_ns < queue->single_ns + HINT_OFFER_NS &&
+		    lane_sum(widths, lanes) + queue->singles <= view->window) {
+			out->lanes.single = (uint8_t)queue->single;
+			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
+			    queue->singles);
+			out->lanes.single_ns = queue->single_ns;
+		}
+	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
+		say_draining(&queue->owner, out);
+	}
+}
+
+bool hint_say_is_same(const struct hint_say *a, const struct hint_say *b) {
+	return a->kind == b->kind && (a->kind != HINTS_HELD || strcmp(a->text, b->text) == 0) &&
+	    (a->kind != HINTS_LANE || memcmp(&a->lanes, &b->lanes, sizeof(a->lanes)) == 0);
+}
+
+/* --- what keys are told -------------------------------------------------------------- */
 
 static void tell(struct engine_hints *hints, const struct hint_key *key,
     const struct hint_say *say) {
