@@ -49,6 +49,40 @@ static struct state_shard *shard_of(const struct learned *table, uint32_t shard)
 	    table->header->states_offset) + shard;
 }
 
+/* --- marks, for those who follow ---------------------------------------------- */
+
+void states_fetch_bits(const struct learned *table, uint32_t shard, uint32_t number) {
+	const struct segment_header *header = table->header;
+
+	__builtin_prefetch(learned_set_word(table, header->changed_offset, shard, number));
+	__builtin_prefetch(learned_set_word(table, header->unshared_offset, shard, number));
+	__builtin_prefetch(learned_set_word(table, header->unkept_offset, shard, number));
+	__builtin_prefetch(learned_set_word(table, header->timed_offset, shard, number));
+}
+
+void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
+	learned_mark(table, table->header->changed_offset, shard, number);
+	learned_mark(table, table->header->unshared_offset, shard, number);
+	atomic_fetch_add_explicit(&table->header->states_version, 1, memory_order_release);
+	FAILPOINT();
+}
+
+void states_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number) {
+	learned_mark(table, table->header->unkept_offset, shard, number);
+	FAILPOINT();
+}
+
+void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
+    bool is_timed) {
+	_Atomic uint64_t *bits = learned_set_word(table, table->header->timed_offset, shard,
+	    number);
+	uint64_t bit = UINT64_C(1) << number % 64;
+
+	/* under the shard's mutex: nobody else changes these */
+	STORE(*bits, is_timed ? RELAXED(*bits) | bit : RELAXED(*bits) & ~bit);
+	FAILPOINT();
+}
+
 /* --- changing ---------------------------------------------------------------- */
 
 bool states_aim(struct segment *segment, const char *name, size_t length,

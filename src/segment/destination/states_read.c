@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/failpoint.h"
 #include "segment/destination/destination_table.h"
 #include "segment/file/name.h"
 #include "segment/destination/reasons.h"
@@ -138,42 +137,6 @@ bool states_at(const struct segment *segment, uint32_t number, struct destinatio
 
 /* --- following ------------------------------------------------------------------ */
 
-void states_fetch_bits(const struct learned *table, uint32_t shard, uint32_t number) {
-	const struct segment_header *header = table->header;
-
-	__builtin_prefetch(learned_set_word(table, header->changed_offset, shard, number));
-	__builtin_prefetch(learned_set_word(table, header->unshared_offset, shard, number));
-	__builtin_prefetch(learned_set_word(table, header->unkept_offset, shard, number));
-	__builtin_prefetch(learned_set_word(table, header->timed_offset, shard, number));
-}
-
-static void raise_version(struct segment_header *header) {
-	atomic_fetch_add_explicit(&header->states_version, 1, memory_order_release);
-}
-
-void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
-	learned_mark(table, table->header->changed_offset, shard, number);
-	learned_mark(table, table->header->unshared_offset, shard, number);
-	raise_version(table->header);
-	FAILPOINT();
-}
-
-void states_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number) {
-	learned_mark(table, table->header->unkept_offset, shard, number);
-	FAILPOINT();
-}
-
-void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
-    bool is_timed) {
-	_Atomic uint64_t *bits = learned_set_word(table, table->header->timed_offset, shard,
-	    number);
-	uint64_t bit = UINT64_C(1) << number % 64;
-
-	/* under the shard's mutex: nobody else changes these */
-	STORE(*bits, is_timed ? RELAXED(*bits) | bit : RELAXED(*bits) & ~bit);
-	FAILPOINT();
-}
-
 uint64_t states_version(const struct segment *segment) {
 	return atomic_load_explicit(&segment->header->states_version,
 	    memory_order_acquire);
@@ -189,7 +152,8 @@ unsigned states_changed(struct segment *segment,
 	    UINT_MAX, visit_one, &visit);
 	/* who follows is to come again for them */
 	if (at.torn > 0)
-		raise_version(segment->header);
+		atomic_fetch_add_explicit(&segment->header->states_version, 1,
+		    memory_order_release);
 	return at.told;
 }
 
