@@ -9,25 +9,9 @@ unsigned engine_feed_files(const struct engine *engine, uint64_t log,
 	return feed_positions(engine->segment, log, out, records);
 }
 
-static uint32_t begin_position(void *segment, const struct feed_position *position) {
-	return feed_position_begin(segment, position);
-}
-
-static void move_position(void *segment, uint32_t record, const struct feed_spot *spot) {
-	feed_position_move(segment, record, spot);
-}
-
-static void cut_position(void *segment, uint32_t record) {
-	feed_position_cut(segment, record);
-}
-
-static void forget_position(void *segment, uint32_t record) {
-	feed_position_forget(segment, record);
-}
-
 struct feed_keeper engine_feed_keeper(struct engine *engine) {
-	return (struct feed_keeper){ begin_position, move_position, cut_position, forget_position,
-		engine->segment };
+	return (struct feed_keeper){ feed_position_begin, feed_position_move, feed_position_cut,
+		feed_position_forget, engine->segment };
 }
 
 void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count) {

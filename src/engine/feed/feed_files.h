@@ -11,11 +11,11 @@ unsigned engine_feed_files(const struct engine *engine, uint64_t log,
     struct feed_position out[FEED_FILES_MAX], uint32_t records[FEED_FILES_MAX]);
 /* Keeps positions for the next process; a record is what `begin` returned. */
 struct feed_keeper {
-	uint32_t (*begin)(void *context, const struct feed_position *position);
-	void (*move)(void *context, uint32_t record, const struct feed_spot *spot);
-	void (*cut)(void *context, uint32_t record);
-	void (*forget)(void *context, uint32_t record);
-	void *context;
+	uint32_t (*begin)(struct segment *segment, const struct feed_position *position);
+	void (*move)(struct segment *segment, uint32_t record, const struct feed_spot *spot);
+	void (*cut)(struct segment *segment, uint32_t record);
+	void (*forget)(struct segment *segment, uint32_t record);
+	struct segment *segment;
 };
 /* That of the segment. */
 struct feed_keeper engine_feed_keeper(struct engine *engine);

@@ -55,7 +55,7 @@ static void deal_with(struct syslog_socket *s, const char *datagram, size_t leng
 
 static void note(struct syslog_socket *s, bool untaken) {
 	s->position.spot.skipping = untaken;
-	s->feed->keeper.move(s->feed->keeper.context, s->record, &s->position.spot);
+	s->feed->keeper.move(s->feed->keeper.segment, s->record, &s->position.spot);
 }
 
 /* False: there is none, or it is left for the next turn. */
@@ -108,7 +108,7 @@ static void find_place(struct syslog_socket *s, const char *address) {
 	} else {
 		s->position = (struct feed_position){ .log = log, .inode = log,
 			.epoch = (uint32_t)((uint64_t)s->feed->now_ns >> 20) };
-		s->record = s->feed->keeper.begin(s->feed->keeper.context, &s->position);
+		s->record = s->feed->keeper.begin(s->feed->keeper.segment, &s->position);
 	}
 	s->origin = feed_origin_id(&s->position);
 }

@@ -85,14 +85,14 @@ static void cut(struct followed_file *file, const struct followed_reader *reader
 	reader->counts->truncated++;
 	file->before_cut = file->position.spot;
 	memcpy(file->head_before, file->head, sizeof(file->head));
-	reader->keeper->cut(reader->keeper->context, file->record);
+	reader->keeper->cut(reader->keeper->segment, file->record);
 	file->position.epoch++;
 	file->origin = feed_origin_id(&file->position);
 	if (data > 0 && read_tail(file->fd, (uint64_t)data, &last, &spot.tail))
 		spot.offset = (uint64_t)data;
 	file->position.spot = spot;
 	if (spot.offset > 0)
-		reader->keeper->move(reader->keeper->context, file->record, &spot);
+		reader->keeper->move(reader->keeper->segment, file->record, &spot);
 }
 
 /* Puts the place before `at`, whose offset is known. */
@@ -103,7 +103,7 @@ static void put_place(struct followed_file *file, const struct followed_reader *
 
 	spot->offset = offset;
 	spot->tail = followed_tail(at - length, length);
-	reader->keeper->move(reader->keeper->context, file->record, spot);
+	reader->keeper->move(reader->keeper->segment, file->record, spot);
 }
 
 /* One line, `line` to `end` without its newline.  False: it is passed over. */

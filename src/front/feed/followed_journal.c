@@ -193,13 +193,13 @@ void followed_journal_open(struct followed_journal *journal, const char *text,
 	if (start->known_count > 0) {
 		/* whoever died between two of them left the older one */
 		for (unsigned i = 0; i + 1 < start->known_count; i++)
-			keeper->forget(keeper->context, start->records[i]);
+			keeper->forget(keeper->segment, start->records[i]);
 		journal->position = start->known[start->known_count - 1];
 		journal->record = start->records[start->known_count - 1];
 	} else {
 		journal->position = (struct feed_position){ .log = journal->id,
 			.spot.time_us = start->from_begin ? 0 : (uint64_t)start->wall_us };
-		journal->record = keeper->begin(keeper->context, &journal->position);
+		journal->record = keeper->begin(keeper->segment, &journal->position);
 	}
 	journal->origin = feed_origin_id(&journal->position);
 	open_journal(journal, now_ns);
@@ -369,7 +369,7 @@ static bool give(struct followed_journal *journal, const struct followed_journal
 /* --- places ------------------------------------------------------------------------- */
 
 static void keep(struct followed_journal *journal) {
-	journal->keeper->move(journal->keeper->context, journal->record, &journal->position.spot);
+	journal->keeper->move(journal->keeper->segment, journal->record, &journal->position.spot);
 }
 
 /* Numbers of another ID: another record. */
@@ -381,8 +381,8 @@ static void change_id(struct followed_journal *journal, const struct feed_positi
 	journal->position.epoch = 0;
 	journal->position.spot.offset = 0;
 	journal->origin = feed_origin_id(&journal->position);
-	journal->record = journal->keeper->begin(journal->keeper->context, &journal->position);
-	journal->keeper->forget(journal->keeper->context, old);
+	journal->record = journal->keeper->begin(journal->keeper->segment, &journal->position);
+	journal->keeper->forget(journal->keeper->segment, old);
 }
 
 /* Was it dealt with before the journal was opened? */

@@ -35,7 +35,7 @@ static void close_at(struct followed_log *log, unsigned at) {
 }
 
 static void let_go(struct followed_log *log, unsigned at) {
-	log->keeper->forget(log->keeper->context, log->files[at].record);
+	log->keeper->forget(log->keeper->segment, log->files[at].record);
 	close_at(log, at);
 }
 
@@ -96,7 +96,7 @@ static void begin(struct followed_log *log, struct log_file *opened,
 		(void)followed_file_to_end(file);
 	followed_file_read_head(file);
 	file->origin = feed_origin_id(&file->position);
-	file->record = log->keeper->begin(log->keeper->context, &file->position);
+	file->record = log->keeper->begin(log->keeper->segment, &file->position);
 }
 
 static void remember_newest(struct followed_log *log) {
@@ -168,7 +168,7 @@ static void go_on(struct followed_log *log, const struct followed_start *start,
 			followed_file_read_head(file);
 		} else if (known->inode != 0 && files->sure) {
 			log->counts.lost++;
-			log->keeper->forget(log->keeper->context, start->records[i]);
+			log->keeper->forget(log->keeper->segment, start->records[i]);
 		}
 	}
 }
@@ -200,9 +200,9 @@ static void begin_others(struct followed_log *log, const struct followed_start *
  * will be new, whoever reads it. */
 static void keep_absence(struct followed_log *log, const struct followed_start *start) {
 	if (start->known_count > 0 && start->known[0].inode == 0 && log->count > 0)
-		log->keeper->forget(log->keeper->context, start->records[0]);
+		log->keeper->forget(log->keeper->segment, start->records[0]);
 	else if (start->known_count == 0 && log->count == 0 && log->error == ENOENT)
-		(void)log->keeper->begin(log->keeper->context,
+		(void)log->keeper->begin(log->keeper->segment,
 		    &(struct feed_position){ .log = log->id });
 }
 

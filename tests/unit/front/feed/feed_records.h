@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* Places in log files, as the segment keeps them, for tests without one. */
+/* Places in log files, as the segment keeps them, for tests without one: what stands for
+ * the segment is a list. */
 #ifndef TESTS_UNIT_FEED_RECORDS_H
 #define TESTS_UNIT_FEED_RECORDS_H
 
@@ -15,8 +16,9 @@ struct feed_records {
 	bool dead;	/* its process was killed: nothing that it does is kept */
 };
 
-static inline uint32_t feed_records_add(void *context, const struct feed_position *position) {
-	struct feed_records *records = context;
+static inline uint32_t feed_records_add(struct segment *segment,
+    const struct feed_position *position) {
+	struct feed_records *records = (void *)segment;
 	uint32_t free_one = FEED_NO_RECORD, rank = 0;
 
 	for (uint32_t i = FEED_RECORDS; i-- > 0;) {
@@ -33,16 +35,16 @@ static inline uint32_t feed_records_add(void *context, const struct feed_positio
 	return free_one;
 }
 
-static inline void feed_records_move(void *context, uint32_t record,
+static inline void feed_records_move(struct segment *segment, uint32_t record,
     const struct feed_spot *spot) {
-	struct feed_records *records = context;
+	struct feed_records *records = (void *)segment;
 
 	if (!records->dead)
 		records->list[record].spot = *spot;
 }
 
-static inline void feed_records_cut(void *context, uint32_t record) {
-	struct feed_records *records = context;
+static inline void feed_records_cut(struct segment *segment, uint32_t record) {
+	struct feed_records *records = (void *)segment;
 
 	if (records->dead)
 		return;
@@ -50,8 +52,8 @@ static inline void feed_records_cut(void *context, uint32_t record) {
 	memset(&records->list[record].spot, 0, sizeof(records->list[record].spot));
 }
 
-static inline void feed_records_forget(void *context, uint32_t record) {
-	struct feed_records *records = context;
+static inline void feed_records_forget(struct segment *segment, uint32_t record) {
+	struct feed_records *records = (void *)segment;
 
 	if (!records->dead)
 		records->list[record].log = 0;
@@ -61,7 +63,7 @@ static inline void feed_records_begin(struct feed_records *records,
     struct feed_keeper *keeper) {
 	memset(records, 0, sizeof(*records));
 	*keeper = (struct feed_keeper){ feed_records_add, feed_records_move,
-		feed_records_cut, feed_records_forget, records };
+		feed_records_cut, feed_records_forget, (void *)records };
 }
 
 static inline unsigned feed_records_list(const struct feed_records *records, uint64_t log,

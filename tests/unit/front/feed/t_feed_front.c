@@ -132,21 +132,22 @@ unsigned engine_feed_files(const struct engine *engine, uint64_t log,
 	return 0;
 }
 
-static uint32_t no_record(void *context, const struct feed_position *position) {
-	(void)context, (void)position;
+static uint32_t no_record(struct segment *segment, const struct feed_position *position) {
+	(void)segment, (void)position;
 	return FEED_NO_RECORD;
 }
 
-static void not_moved(void *context, uint32_t record, const struct feed_spot *spot) {
-	(void)context, (void)record, (void)spot;
+static void not_moved(struct segment *segment, uint32_t record, const struct feed_spot *spot) {
+	(void)segment, (void)record, (void)spot;
 }
 
-static void not_kept(void *context, uint32_t record) {
-	(void)context, (void)record;
+static void not_kept(struct segment *segment, uint32_t record) {
+	(void)segment, (void)record;
 }
 
 struct feed_keeper engine_feed_keeper(struct engine *engine) {
-	return (struct feed_keeper){ no_record, not_moved, not_kept, not_kept, engine };
+	(void)engine;
+	return (struct feed_keeper){ no_record, not_moved, not_kept, not_kept, NULL };
 }
 
 void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count) {
