@@ -313,12 +313,14 @@ static bool is_wanted(const struct generation *generation) {
 	return false;
 }
 
-static int turn(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns, struct diag *diag) {
+int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *diag) {
+	const struct generation *generation = engine_pin(hints->engine);
 	struct following following = { hints, generation, now_ns };
 	bool looked;
 	int result = 0;
 
+	if (!hints->published && !is_wanted(generation))
+		goto out;
 	if (hints_writer_was_cut(hints->writer)) {
 		hints->published = false;
 		forget_classes(hints);
@@ -336,22 +338,13 @@ static int turn(struct engine_hints *hints, const struct generation *generation,
 		result = hints->failed && !had_failed ? -1 : 0;
 	}
 	if (!is_current(hints, generation))
-		return result;
+		goto out;
 	(void)states_changed(hints->engine->segment, follow, &following);
 	hints->turned_ns = now_ns;
 	hint_queues_turn(hints, generation, now_ns);
 	renew_recipients(hints, generation, false, looked, now_ns);
 	hint_classes_renew(hints, generation, now_ns);
-	return result;
-}
-
-int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
-    struct diag *diag) {
-	const struct generation *generation = engine_pin(hints->engine);
-	int result = 0;
-
-	if (hints->published || is_wanted(generation))
-		result = turn(hints, generation, now_ns, diag);
+out:
 	engine_unpin(hints->engine, generation);
 	return result;
 }
