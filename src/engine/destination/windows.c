@@ -181,14 +181,6 @@ const char *windows_reason(const char *text, size_t length, char out[WINDOW_REAS
 	return out;
 }
 
-const char *windows_state_word(enum window_state state) {
-	return window_state_word(state);
-}
-
-const char *windows_law_word(enum window_law law) {
-	return window_law_word(law);
-}
-
 /* --- recipients and classes ------------------------------------------------------ */
 
 bool windows_recipient_held(const struct engine *engine, const struct generation *generation,

@@ -101,10 +101,6 @@ void windows_view_new(const struct generation *generation, unsigned mta, int64_t
 /* "cohorts", "rule", "hand", "node", of an enum decided_by; of none "-". */
 const char *windows_by_word(unsigned by);
 
-/* "open", "limited", "dead", "held"; "probe", "postfix", "document". */
-const char *windows_state_word(enum window_state state);
-const char *windows_law_word(enum window_law law);
-
 /* So many deliveries run, or would: asks for what other nodes may have of it, where that is
  * what they wait for.  Any thread, no lock. */
 #ifdef WITH_CLUSTER

@@ -92,7 +92,7 @@ static void add_held(struct control_writer *writer, bool held, const struct wind
 
 void control_answer_window(struct control_writer *writer, const struct window_view *view,
     int64_t now_ns) {
-	control_writer_add(writer, "state", "%s", windows_state_word(view->state));
+	control_writer_add(writer, "state", "%s", window_state_word(view->state));
 	control_writer_add(writer, "window", "%u", view->window);
 	if (view->ceiling != 0)
 		control_writer_add(writer, "ceiling", "%u", view->ceiling);

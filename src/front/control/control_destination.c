@@ -124,7 +124,7 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 		return;
 	(void)windows_view(engine, generation, &owner, now_ns, &view);
 	control_writer_add(writer, "owner", "%s", owner.name);
-	control_writer_add(writer, "law", "%s", windows_law_word(view.law));
+	control_writer_add(writer, "law", "%s", window_law_word(view.law));
 	generation_window_sources_text(generation, view.mta, owner.name, owner.provider, text,
 	    sizeof(text));
 	control_writer_add(writer, "settings", "%s", text);

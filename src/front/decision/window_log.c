@@ -70,7 +70,7 @@ static bool log_told(const struct window_report *report, const struct words *w) 
 
 	return log_event(EVENT_SUSPENDED, "id=%s destination=%s state=%s for=%llds by=node node=%s "
 	    "origin=%s there=%s window=%u ceiling=%u observed=%s text=\"%s\"", w->id, w->name,
-	    windows_state_word(report->state), w->for_s, w->node,
+	    window_state_word(report->state), w->for_s, w->node,
 	    decision_id_text(report->origin, origin), windows_by_word(report->by),
 	    report->before, report->ceiling, w->observed, w->text);
 }
@@ -122,7 +122,7 @@ static bool window_log_report(void *context, const struct window_report *report)
 	case WINDOW_BY_HAND:
 		return log_event(EVENT_BY_HAND, "id=%s command=%s name=%s state=%s for=%llds window=%u "
 		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", w.id, manual_word(report->verb), w.name,
-		    windows_state_word(report->state), w.for_s, report->window,
+		    window_state_word(report->state), w.for_s, report->window,
 		    report->ceiling, w.observed, (long)(int32_t)report->uid, w.text);
 	case WINDOW_FAILED:
 		break;

@@ -428,8 +428,8 @@ static void agree(const char *name) {
 		    (first.until_ns - other.until_ns > 2 * NS_PER_SECOND) ||
 		    (other.until_ns - first.until_ns > 2 * NS_PER_SECOND))
 			fail_msg("%s: %s, ceiling %u, %lld here; %s, ceiling %u, %lld at %u", name,
-			    windows_state_word(first.state), first.ceiling,
-			    (long long)first.until_ns, windows_state_word(other.state),
+			    window_state_word(first.state), first.ceiling,
+			    (long long)first.until_ns, window_state_word(other.state),
 			    other.ceiling, (long long)other.until_ns, i);
 	}
 }

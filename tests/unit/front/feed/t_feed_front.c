@@ -159,11 +159,6 @@ void windows_listen(struct engine *engine,
 	(void)engine, (void)report, (void)context;
 }
 
-const char *windows_state_word(enum window_state state) {
-	(void)state;
-	return "";
-}
-
 const char *windows_by_word(unsigned by) {
 	(void)by;
 	return "";
