@@ -48,14 +48,9 @@ static bool has_time(const struct decided *decided) {
 
 /* --- for people ------------------------------------------------------------------------- */
 
-static bool is_of_client(const struct decided *decided) {
-	return decided_ring_of((enum decided_kind)decided->kind) == DECIDED_OF_SESSIONS &&
-	    (decided->flags & DECIDED_OUTBOUND) == 0;
-}
-
 /* Nothing else tells whom it is about. */
 static bool subject_is_class(const struct decided *decided) {
-	return !is_of_client(decided) && *decided_text(decided, DECIDED_NAME) == '\0' &&
+	return !decided_is_of_client(decided) && *decided_text(decided, DECIDED_NAME) == '\0' &&
 	    *decided_text(decided, DECIDED_CLASS) != '\0';
 }
 
@@ -64,7 +59,7 @@ const char *decided_line_subject(const struct decided *decided, char out[DECIDED
 	size_t length;
 
 	quoted(decided, subject_is_class(decided) ? DECIDED_CLASS : DECIDED_NAME, name);
-	if (!is_of_client(decided)) {
+	if (!decided_is_of_client(decided)) {
 		text_append(out, DECIDED_LINE_MAX, 0, "%s%s", subject_is_class(decided) ||
 		    (decided->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
 		return out;
@@ -177,7 +172,7 @@ const char *decided_line_text(const struct decided *decided, char out[DECIDED_LI
 	size_t length;
 
 	out[0] = '\0';
-	if (decided_ring_of((enum decided_kind)decided->kind) == DECIDED_OF_SESSIONS)
+	if (decided_is_of_sessions(decided))
 		length = describe_session(out, decided);
 	else
 		length = describe_destination(out, decided);

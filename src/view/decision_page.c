@@ -39,10 +39,6 @@ struct groups {
 
 /* --- who it is about ---------------------------------------------------------------------- */
 
-static bool of_sessions(const struct decided *d) {
-	return decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
-}
-
 /* "class", "destination" or "client"; and its name. */
 static const char *subject_of(const struct decided *d, char out[SEGMENT_NAME_MAX + 1]) {
 	const char *class = decided_text(d, DECIDED_CLASS), *name = decided_text(d, DECIDED_NAME);
@@ -51,13 +47,13 @@ static const char *subject_of(const struct decided *d, char out[SEGMENT_NAME_MAX
 	char address[ADDRESS_TEXT_MAX];
 	const char *text;
 
-	if (of_sessions(d) && *window != '\0')
+	if (decided_is_of_sessions(d) && *window != '\0')
 		text = window;
-	else if (of_sessions(d) && *class != '\0')
+	else if (decided_is_of_sessions(d) && *class != '\0')
 		text = class, is_class = true;
 	else
 		text = name;
-	if (of_sessions(d) && *window == '\0' && *class == '\0' &&
+	if (decided_is_of_sessions(d) && *window == '\0' && *class == '\0' &&
 	    !address_is_unknown(&d->client)) {
 		address_format(&d->client, address);
 		(void)text_append(out, SEGMENT_NAME_MAX + 1, 0, "%s", address);
@@ -86,11 +82,6 @@ static bool is_wanted(const struct decision_choice *choice, const struct decided
 	return (about || strcmp(client, choice->about) == 0) && (found ||
 	    text_contains(client, choice->find) ||
 	    text_contains(decision_id_text(d->id, id), choice->find));
-}
-
-static bool is_change(const struct decided *d) {
-	return d->kind == DECIDED_SUSPENDED || d->kind == DECIDED_BACK ||
-	    d->kind == DECIDED_BY_HAND || d->kind == DECIDED_ALERT;
 }
 
 /* --- rows --------------------------------------------------------------------------------- */
@@ -211,7 +202,7 @@ static void add_change(void *context, const struct history_change *change) {
 	size_t most = groups->choice->limit;
 	struct group *group;
 
-	if (!is_change(&change->decided) || !is_wanted(groups->choice, &change->decided) ||
+	if (!decided_is_change(&change->decided) || !is_wanted(groups->choice, &change->decided) ||
 	    most == 0)
 		return;
 	group = groups->count < most ? &groups->list[groups->count++] : oldest_of(groups);

@@ -116,18 +116,13 @@ static int take_wishes(const struct ctl *ctl, struct wanted *wanted) {
 	return EX_OK;
 }
 
-static bool is_of_client(const struct decided *decided) {
-	return decided_ring_of((enum decided_kind)decided->kind) == DECIDED_OF_SESSIONS &&
-	    (decided->flags & DECIDED_OUTBOUND) == 0;
-}
-
 /* Its own name, the domain of a recipient, or whose window it runs by. */
 static bool is_to(const struct decided *decided, const struct mask *pattern) {
 	const char *name = decided_text(decided, DECIDED_NAME);
 	const char *recipient = decided_text(decided, DECIDED_RECIPIENT);
 	const char *at = strrchr(recipient, '@');
 
-	return (!is_of_client(decided) && *name != '\0' && name_fits(name, pattern)) ||
+	return (!decided_is_of_client(decided) && *name != '\0' && name_fits(name, pattern)) ||
 	    (*recipient != '\0' && name_fits(at != NULL ? at + 1 : recipient, pattern)) ||
 	    (*decided_text(decided, DECIDED_WINDOW_OF) != '\0' &&
 		name_fits(decided_text(decided, DECIDED_WINDOW_OF), pattern));

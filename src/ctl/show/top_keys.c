@@ -53,7 +53,7 @@ static bool ask_for(struct top *top, const char *question, char *answer, size_t 
 
 		top_draw(top);
 		screen_size(&rows, &columns);
-		screen_fill(rows - 1, 0, SCREEN_PLAIN);
+		screen_fill(rows - 1, SCREEN_PLAIN);
 		screen_put(rows - 1, 0, SCREEN_BOLD, question);
 		column = (int)strlen(question);
 		screen_put(rows - 1, column, SCREEN_PLAIN, answer);
@@ -172,8 +172,7 @@ static bool find_target(const struct top *top, struct target *target) {
 		return false;
 	if (top->pane == TOP_DECISIONS) {
 		const struct decided *decided = &top->decisions.list[top->shown[row]];
-		bool of_client = decided_ring_of((enum decided_kind)decided->kind) ==
-		    DECIDED_OF_SESSIONS && (decided->flags & DECIDED_OUTBOUND) == 0;
+		bool of_client = decided_is_of_client(decided);
 
 		target->id = decided->id;
 		target->is_class = of_client || (decided->flags & DECIDED_IS_CLASS) != 0;

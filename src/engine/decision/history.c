@@ -413,19 +413,13 @@ static void end_minute(struct engine_history *history, const struct generation *
 
 /* --- changes ------------------------------------------------------------------------------ */
 
-/* What is to be there still an hour later. */
-static bool is_change(const struct decided *decided) {
-	return decided->kind == DECIDED_SUSPENDED || decided->kind == DECIDED_BACK ||
-	    decided->kind == DECIDED_BY_HAND || decided->kind == DECIDED_ALERT;
-}
-
 static void note_changes(struct engine_history *history, int64_t now_ns, int64_t wall_ns) {
 	struct decided next;
 	uint64_t lost = 0;
 
 	for (unsigned i = 0; i < CHANGES_A_TURN && decisions_next(history->segment,
 	     DECIDED_OF_DESTINATIONS, &history->changes, now_ns, &next, NULL, &lost); i++)
-		if (is_change(&next) && (next.flags & DECIDED_IS_RECIPIENT) == 0)
+		if (decided_is_change(&next) && (next.flags & DECIDED_IS_RECIPIENT) == 0)
 			history_add_change(history->file, wall_ns - (now_ns - next.at_ns), &next);
 }
 

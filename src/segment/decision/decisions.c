@@ -51,6 +51,19 @@ enum decided_ring decided_ring_of(enum decided_kind kind) {
 	return kinds[kind].ring;
 }
 
+bool decided_is_of_sessions(const struct decided *decided) {
+	return kinds[decided->kind].ring == DECIDED_OF_SESSIONS;
+}
+
+bool decided_is_of_client(const struct decided *decided) {
+	return decided_is_of_sessions(decided) && (decided->flags & DECIDED_OUTBOUND) == 0;
+}
+
+bool decided_is_change(const struct decided *decided) {
+	return decided->kind == DECIDED_SUSPENDED || decided->kind == DECIDED_BACK ||
+	    decided->kind == DECIDED_BY_HAND || decided->kind == DECIDED_ALERT;
+}
+
 static const struct reason_words {
 	const char *word, *text;
 } reasons[REASON_COUNT] = {
@@ -84,7 +97,7 @@ const char *lease_text(const char *word) {
 
 static const struct reason_words *lease_of(const struct decided *d) {
 	bool shared = d->reason == REASON_CLASS_SHARE && d->by < LEASE_COUNT &&
-	    decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
+	    decided_is_of_sessions(d);
 
 	return &leases[shared ? d->by : LEASE_NONE];
 }

@@ -140,6 +140,12 @@ struct decided {
 };
 #define DECIDED_NO_REASON	UINT8_MAX
 
+bool decided_is_of_sessions(const struct decided *decided);
+/* Is it of a client's session, and not of an outbound connection? */
+bool decided_is_of_client(const struct decided *decided);
+/* Is it of what is to be seen still an hour later? */
+bool decided_is_change(const struct decided *decided);
+
 /* Adds a text; nothing of an empty one.  Each once.  What does not fit is cut, and ends in
  * "..." then; or left out where a part of it would be somebody else (a class, a window, a
  * recipient) or would say nothing.  Those first. */
