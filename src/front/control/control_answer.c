@@ -176,13 +176,6 @@ static void add_class(struct control_writer *writer, const struct engine *engine
 	control_answer_limit(writer, "client_sessions", class->limits.client_sessions);
 }
 
-static bool listens(const struct generation *generation, enum listener_kind kind) {
-	for (uint32_t i = 0; i < generation->listener_count; i++)
-		if (generation->listeners[i].kind == kind)
-			return true;
-	return false;
-}
-
 /* Is there a mail server of this kind, as far as the configuration says? */
 static bool serves(const struct generation *generation, enum mta_kind kind) {
 	for (uint32_t i = 0; i < generation->mta_count; i++)
@@ -200,20 +193,20 @@ static void add_client_reads(struct control_writer *writer, const struct generat
 	char address[ADDRESS_TEXT_MAX];
 
 	address_format(&question->client, address);
-	if (listens(generation, LISTENER_POLICY) && answer->decision.verdict == VERDICT_REFUSE)
+	if (generation_has_listener(generation, LISTENER_POLICY) && answer->decision.verdict == VERDICT_REFUSE)
 		control_writer_add(writer, "client_reads_policy",
 		    "421 4.7.0 <%s[%s]>: Client host rejected: %s",
 		    question->name == NULL ? "unknown" : question->name, address, text);
-	else if (listens(generation, LISTENER_POLICY))
+	else if (generation_has_listener(generation, LISTENER_POLICY))
 		control_writer_add(writer, "client_reads_policy",
 		    "450 4.7.0 <RECIPIENT>: Recipient address rejected: %s", text);
-	if (listens(generation, LISTENER_MILTER))
+	if (generation_has_listener(generation, LISTENER_MILTER))
 		control_writer_add(writer, "client_reads_milter", "%s%s%s",
 		    postfix ? "421 HOST Service unavailable - try again later" : "",
 		    postfix && sendmail ? " (Postfix); " : "",
 		    sendmail ? postfix ? "421 4.7.0 HOST closing connection (Sendmail)" :
 		    "421 4.7.0 HOST closing connection" : "");
-	if (listens(generation, LISTENER_SOCKETMAP) && sendmail)
+	if (generation_has_listener(generation, LISTENER_SOCKETMAP) && sendmail)
 		control_writer_add(writer, "client_reads_map", "421 4.7.0 %s", text);
 }
 

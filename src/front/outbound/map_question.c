@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/decision/decided.h"
 #include "engine/outbound/outbound.h"
 #include "front/decision/decision_log.h"
 #include "segment/decision/decisions.h"
@@ -218,13 +219,6 @@ static size_t answer_turn(struct engine *engine, const struct generation *genera
 	return socketmap_reply(out, SOCKETMAP_OK, text);
 }
 
-static bool is_worth_a_line(const struct answer *answer) {
-	return answer->newly_decided && (answer->observed ||
-	    answer->decision.verdict != VERDICT_ADMIT ||
-	    answer->decision.reason == REASON_UNUSABLE ||
-	    answer->decision.reason == REASON_UNTRACKED);
-}
-
 static size_t question_ask(const struct map_client *client, struct engine *engine,
     const struct generation *generation, const struct outbound_key *key,
     int64_t now_ns, char *out) {
@@ -249,7 +243,7 @@ static size_t question_ask(const struct map_client *client, struct engine *engin
 	struct outbound_answer answer;
 
 	outbound_process_ask(client->process, generation, &question, now_ns, &answer);
-	if (is_worth_a_line(&answer.answer))
+	if (decided_is_worth_it(&answer.answer))
 		write_event(engine, generation, client, key, &answer);
 	if (answer.answer.decision.verdict == VERDICT_ADMIT)
 		return socketmap_reply(out, SOCKETMAP_OK, "OK");
