@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
 	signal(SIGBUS, on_bus_error);
 	request = arguments_parse(argc, argv, &ctl, &json, &command);
 	writer_init(&ctl.writer, stdout, json);
-	ctl.writer.color = color_is_wanted(ctl.color, STDOUT_FILENO);
+	ctl.writer.color = color_is_wanted(ctl.color);
 	ctl.writer.fit = table_width(&ctl);
 	ctl.writer.chosen = ctl.columns;
 	switch (request) {

@@ -238,8 +238,8 @@ static void account_row(void *context, struct writer *writer, const void *item) 
 }
 
 static void write_rows(const struct view *view, const struct view_account_row *rows,
-    size_t count, struct writer *writer, const char *name) {
-	writer_table(writer, &(const struct table){ .name = name, .row = account_row,
+    size_t count, struct writer *writer) {
+	writer_table(writer, &(const struct table){ .row = account_row,
 	    .context = (void *)(uintptr_t)view, .items = rows, .count = count,
 	    .each = sizeof(*rows) });
 }
@@ -253,7 +253,7 @@ int view_accounts_write(const struct view *view, struct writer *writer,
 		qsort(listing.list, listing.count, sizeof(*listing.list),
 		    orders[choice->order].compare);
 	if (!listing.no_memory)
-		write_rows(view, listing.list, listing.count, writer, NULL);
+		write_rows(view, listing.list, listing.count, writer);
 	free(listing.list);
 	return listing.no_memory ? -1 : 0;
 }
@@ -310,8 +310,8 @@ const struct view_accounts_top *view_accounts_top(struct view *view) {
 }
 
 void view_accounts_top_write(const struct view *view, const struct view_accounts_top *top,
-    unsigned most, struct writer *writer, const char *name) {
-	write_rows(view, top->rows, top->count < most ? top->count : most, writer, name);
+    unsigned most, struct writer *writer) {
+	write_rows(view, top->rows, top->count < most ? top->count : most, writer);
 }
 
 /* --- one of them ------------------------------------------------------------------------ */

@@ -43,7 +43,7 @@ struct view_accounts_top {
 const struct view_accounts_top *view_accounts_top(struct view *view);
 /* The first `most` rows, as a table of posternctl accounts. */
 void view_accounts_top_write(const struct view *view, const struct view_accounts_top *top,
-    unsigned most, struct writer *writer, const char *name);
+    unsigned most, struct writer *writer);
 
 struct view_accounts_choice {
 	enum view_accounts_order order;

@@ -182,14 +182,13 @@ static void write_table(struct view_classes *classes, struct writer *writer,
 	    .each = sizeof(*classes->list) });
 }
 
-int view_classes_write(const struct view *view, struct writer *writer, const char *name,
-    unsigned *torn) {
+int view_classes_write(const struct view *view, struct writer *writer, unsigned *torn) {
 	struct view_classes classes;
 
 	if (!read_in_order(view, &classes))
 		return -1;
 	*torn = classes.torn;
-	write_table(&classes, writer, name);
+	write_table(&classes, writer, NULL);
 	free(classes.list);
 	return 0;
 }

@@ -53,9 +53,8 @@ struct page_choice;
 int view_classes_page(const struct view *view, const struct page_choice *choice,
     struct writer *writer);
 
-/* The table of posternctl classes; `name` as of writer_table.  *torn: how many could not be
- * read consistently.  -1: no memory (errno). */
-int view_classes_write(const struct view *view, struct writer *writer, const char *name,
-    unsigned *torn);
+/* The table of posternctl classes.  *torn: how many could not be read consistently.  -1: no
+ * memory (errno). */
+int view_classes_write(const struct view *view, struct writer *writer, unsigned *torn);
 
 #endif

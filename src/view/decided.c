@@ -90,7 +90,7 @@ static void say_not_applied(const struct decided *d, char out[VIEW_DECIDED_MAX])
 }
 
 const char *decided_not_applied(const struct decided *d, char out[ENFORCEMENT_TEXT_MAX]) {
-	bool of_sessions = decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS;
+	bool of_sessions = decided_is_of_sessions(d);
 
 	return enforcement_text(of_sessions || d->action == ENFORCEMENT_APPLIED ?
 	    ENFORCEMENT_OBSERVED : d->action, decided_text(d, DECIDED_MTA), out);
@@ -240,7 +240,7 @@ void view_decided_say(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 		say_account(d, out);
 	else if (d->kind == DECIDED_ACCOUNT_HELD)
 		say_account_held(d, out);
-	else if (decided_ring_of((enum decided_kind)d->kind) == DECIDED_OF_SESSIONS)
+	else if (decided_is_of_sessions(d))
 		say_session(d, out);
 	else
 		say_destination(d, out);
@@ -303,8 +303,7 @@ static void batch_rows(void *context, struct writer *writer) {
 		    wall_ns - (now_ns - batch->list[i].at_ns));
 }
 
-int view_decisions_write(const struct view *view, struct writer *writer, const char *name,
-    size_t most) {
+int view_decisions_write(const struct view *view, struct writer *writer, size_t most) {
 	struct decided_batch batch = { .wants = is_public, .most = most };
 	int result;
 
@@ -312,7 +311,7 @@ int view_decisions_write(const struct view *view, struct writer *writer, const c
 	decided_batch_sort(&batch, false);
 	result = batch.no_memory ? -1 : 0;
 	if (result == 0)
-		view_decided_table(writer, name, batch_rows, &batch);
+		view_decided_table(writer, NULL, batch_rows, &batch);
 	free(batch.list);
 	return result;
 }

@@ -30,7 +30,6 @@ void view_decided_put(struct writer *writer, const struct decided *decided, int6
 
 /* The latest of both rings, `most` of each, in the order of time; but for those about one
  * recipient.  -1: no memory (errno). */
-int view_decisions_write(const struct view *view, struct writer *writer, const char *name,
-    size_t most);
+int view_decisions_write(const struct view *view, struct writer *writer, size_t most);
 
 #endif

@@ -271,9 +271,8 @@ static void relay_row(void *context, struct writer *writer, const void *item) {
 	writer_number(writer, "held", counted.held);
 }
 
-void view_relays_write(const struct view_destinations *all, struct writer *writer,
-    const char *name) {
-	writer_table(writer, &(const struct table){ .name = name, .row = relay_row,
+void view_relays_write(const struct view_destinations *all, struct writer *writer) {
+	writer_table(writer, &(const struct table){ .row = relay_row,
 	    .context = (void *)(uintptr_t)all, .items = all->seen.list,
 	    .count = all->seen.count, .each = all->seen.each });
 }

@@ -86,7 +86,6 @@ const char *view_destination_effect(const struct view_destination *one);
 void view_destinations_write(const struct view_destinations *all, struct writer *writer,
     const char *name);
 /* And that of --relays; of a choice without `most`. */
-void view_relays_write(const struct view_destinations *all, struct writer *writer,
-    const char *name);
+void view_relays_write(const struct view_destinations *all, struct writer *writer);
 
 #endif

@@ -115,17 +115,17 @@ static size_t text_indent(const struct writer *writer) {
 	return writer->depth > 1 ? 2 * (size_t)(writer->depth - 1) : 0;
 }
 
-static void text_name(struct writer *writer, const char *name, size_t width) {
+#define MEMBER_WIDTH	23
+
+static void text_name(struct writer *writer, const char *name) {
 	size_t length = strlen(name);
 
 	spaces(writer->out, text_indent(writer));
 	fputs(name, writer->out);
-	spaces(writer->out, width > length ? width - length : 0);
+	spaces(writer->out, length < MEMBER_WIDTH ? MEMBER_WIDTH - length : 0);
 	fputs("  ", writer->out);
 	writer->empty[0] = false;
 }
-
-#define MEMBER_WIDTH	23
 
 static void toned_print(const struct writer *writer, uint8_t tone, const char *text) {
 	if (tone != TONE_NONE)
@@ -140,7 +140,7 @@ void writer_values_begin(struct writer *writer, const char *name) {
 	if (writer->json)
 		json_open(writer, name, '[');
 	else
-		text_name(writer, name, MEMBER_WIDTH);
+		text_name(writer, name);
 }
 
 void writer_value(struct writer *writer, enum column_kind kind, struct value value) {
@@ -379,7 +379,7 @@ void writer_member(struct writer *writer, const char *name, enum column_kind kin
 		json_next(writer, name);
 		writer_json_value(writer->out, kind, &value);
 	} else {
-		text_name(writer, name, MEMBER_WIDTH);
+		text_name(writer, name);
 		toned_print(writer, value.tone, writer_value_text(kind, &value, space));
 		putc('\n', writer->out);
 	}

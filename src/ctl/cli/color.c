@@ -36,12 +36,12 @@ static bool is_plain_terminal(void) {
 	return term == NULL || *term == '\0' || strcmp(term, "dumb") == 0;
 }
 
-bool color_is_wanted(enum color_choice choice, int fd) {
+bool color_is_wanted(enum color_choice choice) {
 	const char *no_color = getenv("NO_COLOR");
 
 	if (choice != COLOR_AUTO)
 		return choice == COLOR_ALWAYS;
-	return isatty(fd) && (no_color == NULL || *no_color == '\0') && !is_plain_terminal();
+	return isatty(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0') && !is_plain_terminal();
 }
 
 /* --- progress ---------------------------------------------------------------------------- */

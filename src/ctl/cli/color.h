@@ -11,9 +11,9 @@ enum color_choice { COLOR_AUTO, COLOR_NEVER, COLOR_ALWAYS };
 /* "never", "auto", "always". */
 bool color_parse(const char *word, enum color_choice *choice);
 
-/* AUTO: where the descriptor is a terminal that knows them, unless NO_COLOR is set to
+/* AUTO: where standard output is a terminal that knows them, unless NO_COLOR is set to
  * anything. */
-bool color_is_wanted(enum color_choice choice, int fd);
+bool color_is_wanted(enum color_choice choice);
 
 /* How far something is that takes long: a line on stderr that is written over, from half a
  * second on, where that is a terminal.  One at a time. */

@@ -44,7 +44,7 @@ static int list_destinations(struct ctl *ctl, const struct mask *pattern) {
 		state_torn(all.torn_windows, "windows");
 		state_torn(all.torn_recipients, "recipients");
 		if (ctl->relays) {
-			view_relays_write(&all, &ctl->writer, NULL);
+			view_relays_write(&all, &ctl->writer);
 		} else {
 			view_destinations_write(&all, &ctl->writer, NULL);
 			tell_observed(ctl, &all);

@@ -104,13 +104,13 @@ void screen_put(int row, int column, enum screen_style style, const char *text) 
 	(void)attrset((int)A_NORMAL);
 }
 
-void screen_fill(int row, int column, enum screen_style style) {
+void screen_fill(int row, enum screen_style style) {
 	int columns = getmaxx(stdscr);
 
 	if (row < 0 || row >= getmaxy(stdscr))
 		return;
 	(void)attrset(attributes[style]);
-	for (; column < columns; column++)
+	for (int column = 0; column < columns; column++)
 		(void)mvaddch(row, column, ' ');
 	(void)attrset((int)A_NORMAL);
 }

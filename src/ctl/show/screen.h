@@ -41,8 +41,8 @@ void screen_size(int *rows, int *columns);
 void screen_clear(void);
 /* Cut at the right edge. */
 void screen_put(int row, int column, enum screen_style style, const char *text);
-/* The style from here to the end of the row. */
-void screen_fill(int row, int column, enum screen_style style);
+/* The style in the whole row. */
+void screen_fill(int row, enum screen_style style);
 /* Where the cursor stands while somebody types; row -1: it is not shown. */
 void screen_cursor(int row, int column);
 void screen_show(void);

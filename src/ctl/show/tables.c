@@ -22,7 +22,7 @@ int command_CLASSES(struct ctl *ctl) {
 	unsigned torn = 0;
 	int result = state_open(ctl, &state);
 
-	if (result == EX_OK && view_classes_write(&state.view, &ctl->writer, NULL, &torn) != 0)
+	if (result == EX_OK && view_classes_write(&state.view, &ctl->writer, &torn) != 0)
 		result = ctl_os_error(errno);
 	state_torn(torn, "classes");
 	return state_close(&state, result);

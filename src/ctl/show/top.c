@@ -76,7 +76,7 @@ static int top_show(struct ctl *ctl, const char *state_path) {
 		top_free(&top);
 		return ctl_fail(&diag);
 	}
-	if (screen_open(color_is_wanted(ctl->color, STDOUT_FILENO), &diag) != 0) {
+	if (screen_open(color_is_wanted(ctl->color), &diag) != 0) {
 		top_free(&top);
 		ctl_complain("%s", diag.text);
 		return EX_UNAVAILABLE;

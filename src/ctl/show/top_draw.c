@@ -51,13 +51,13 @@ static int draw_pane(struct top *top, enum top_pane pane, int row, int rows, int
 	scroll(list, count, room);
 	top_heading(top, pane, columns, text);
 	if (pane == top->pane)
-		screen_fill(row, 0, heading);
+		screen_fill(row, heading);
 	screen_put(row++, 0, heading, text);
 	for (size_t i = list->first; i < count && i < list->first + room; i++, row++) {
 		enum screen_style style = top_row(top, pane, i, columns, text);
 
 		if (pane == top->pane && i == list->chosen) {
-			screen_fill(row, 0, SCREEN_CHOSEN);
+			screen_fill(row, SCREEN_CHOSEN);
 			style = SCREEN_CHOSEN;
 		}
 		screen_put(row, 0, style, text);
@@ -153,7 +153,7 @@ void top_page(const char *title, const char *text) {
 			return;
 		screen_clear();
 		screen_cursor(-1, 0);
-		screen_fill(0, 0, SCREEN_HEADING);
+		screen_fill(0, SCREEN_HEADING);
 		screen_put(0, 0, SCREEN_HEADING, title);
 		all = put_text(text, first, rows - 2, columns);
 		screen_put(rows - 1, 0, SCREEN_DIM, all > rows - 2 ?

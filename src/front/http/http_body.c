@@ -52,7 +52,7 @@ static unsigned write_status(struct http_asked *asked) {
 static unsigned write_classes(struct http_asked *asked) {
 	unsigned torn;
 
-	return status_of(view_classes_write(asked->sources->view, &asked->writer, NULL, &torn));
+	return status_of(view_classes_write(asked->sources->view, &asked->writer, &torn));
 }
 
 /* Addresses of recipients are for those alone who may read the state file. */
@@ -64,7 +64,7 @@ static unsigned write_destinations(struct http_asked *asked) {
 }
 
 static unsigned write_decisions(struct http_asked *asked) {
-	return status_of(view_decisions_write(asked->sources->view, &asked->writer, NULL,
+	return status_of(view_decisions_write(asked->sources->view, &asked->writer,
 	    DECISIONS_OF_ALL));
 }
 
@@ -85,7 +85,7 @@ static unsigned write_accounts(struct http_asked *asked) {
 
 	if (top != NULL) {
 		view_accounts_top_write(view, top, view->generation->accounts_named,
-		    &asked->writer, NULL);
+		    &asked->writer);
 		return 200;
 	}
 #endif
