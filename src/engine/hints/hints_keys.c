@@ -52,17 +52,39 @@ struct candidate {
 					 * unknown, and go by lanes */
 };
 
-/* Calls `each` with every mail server whose mail for the destination may have hints, or
- * must not though the site's settings have nothing against it. */
-static void each_candidate(struct engine_hints *hints, const struct generation *generation,
-    const struct destination_seen *seen,
-    void (*each)(void *context, const struct candidate *), void *context) {
+/* A look at destinations: what is done with each candidate. */
+struct look {
+	struct engine_hints *hints;
+	const struct generation *generation;
+	void (*each)(struct look *look, const struct candidate *candidate,
+	    const struct window_owner *owner);
+	void *context;
+	const struct destination_seen *seen;
+	int64_t now_ns;
+	unsigned looked_at;
+};
+
+/* One that has no owner for certain, and is not barred, has no hint: a key that is there is
+ * taken from those that may have them by the next scan. */
+static void look_at_candidate(struct look *look, const struct candidate *candidate) {
+	struct window_owner owner;
+
+	if (windows_owner_of_mta(look->hints->engine, look->generation, look->seen,
+		candidate->mta, &owner) || candidate->barred)
+		look->each(look, candidate, &owner);
+}
+
+/* At every mail server whose mail for the destination may have hints, or must not though the
+ * site's settings have nothing against it. */
+static void look_at(struct look *look, const struct destination_seen *seen) {
+	const struct generation *generation = look->generation;
 	struct candidate candidate = { .domain = seen->name,
 		.length = strlen(seen->name), .group = HINTS_NO_GROUP };
 	struct outbound_class found = { .class_index = CLASS_NO_RULE };
 	bool is_found = false;
 	const char *detail;
 
+	look->seen = seen;
 	for (uint8_t mta = 0; mta < generation->mta_count; mta++) {
 		enum hint_doubt doubt = hint_destination_doubt(generation, mta, seen->name,
 		    candidate.length, seen, &detail);
@@ -71,7 +93,7 @@ static void each_candidate(struct engine_hints *hints, const struct generation *
 		if (doubt != HINT_DOUBT_NONE && !candidate.barred)
 			continue;
 		if (!is_found) {
-			outbound_class_find(hints->engine, generation, seen->name,
+			outbound_class_find(look->hints->engine, generation, seen->name,
 			    candidate.length, &found);
 			is_found = true;
 			if (found.class_index != CLASS_NO_RULE && !generation_class(
@@ -83,7 +105,7 @@ static void each_candidate(struct engine_hints *hints, const struct generation *
 		candidate.mta = mta;
 		candidate.next_hop = generation_site_next_hop(generation,
 		    &generation->mtas[mta], seen->name, candidate.length);
-		each(context, &candidate);
+		look_at_candidate(look, &candidate);
 	}
 }
 
@@ -95,6 +117,32 @@ static struct hint hint_of(const struct candidate *candidate) {
 /* Was anything seen of it that says whether it may have hints? */
 static bool is_seen(const struct destination_seen *seen) {
 	return (seen->cloned_by | seen->other_by) != 0;
+}
+
+static void look_at_seen(void *context, const struct destination_seen *seen) {
+	struct look *look = context;
+
+	if (++look->looked_at % LOOKED_AT == 0)
+		hint_classes_renew(look->hints, look->generation, clock_now_ns());
+	if (is_seen(seen))
+		look_at(look, seen);
+}
+
+static void look_at_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
+	struct look *look = context;
+	size_t length = strlen(seen->name);
+	const struct candidate candidate = { .domain = seen->name, .length = length,
+		.mta = mta, .group = HINTS_NO_GROUP,
+		.next_hop = generation_site_next_hop(look->generation,
+		    &look->generation->mtas[mta], seen->name, length) };
+
+	look->seen = seen;
+	look_at_candidate(look, &candidate);
+}
+
+static void look_at_all(struct look *look) {
+	destinations_each(look->hints->engine->segment, look_at_seen, look);
+	hint_each_listed(look->hints, look->generation, look_at_listed, look);
 }
 
 /* --- the table of keys -------------------------------------------------------------- */
@@ -165,15 +213,6 @@ void hint_keys_free(struct engine_hints *hints) {
 
 /* --- a look in place ----------------------------------------------------------------- */
 
-struct look {
-	struct engine_hints *hints;
-	const struct generation *generation;
-	const struct destination_seen *seen;
-	uint64_t domain;
-	int64_t now_ns;
-	unsigned looked_at;
-};
-
 static lane_set first_given(const struct engine_hints *hints,
     const struct candidate *candidate) {
 	lane_set given = hints->mtas[candidate->mta].unknown;
@@ -181,13 +220,13 @@ static lane_set first_given(const struct engine_hints *hints,
 	return given == 0 || *candidate->next_hop != '\0' ? LANE_ORIGIN : given;
 }
 
-static void bring_key(struct look *look, const struct candidate *candidate,
-    const struct window_owner *owner, uint64_t owner_hash) {
+static void bring_key(const struct look *look, const struct candidate *candidate,
+    const struct window_owner *owner, uint64_t domain, uint64_t owner_hash) {
 	struct engine_hints *hints = look->hints;
 	struct hint hint = hint_of(candidate);
 	uint32_t place = hints_writer_add(hints->writer, &hint);
 	struct hint_key *key = place == HINTS_NO_PLACE ? NULL :
-	    add_key(hints, candidate, look->domain, owner_hash);
+	    add_key(hints, candidate, domain, owner_hash);
 
 	if (key == NULL) {
 		hints->crowded = true;
@@ -201,28 +240,23 @@ static void bring_key(struct look *look, const struct candidate *candidate,
 	hint_key_tell(hints, look->generation, key, owner, look->now_ns);
 }
 
-static void look_at_candidate(void *context, const struct candidate *candidate) {
-	struct look *look = context;
+static void renew_key(struct look *look, const struct candidate *candidate,
+    const struct window_owner *owner) {
 	struct engine_hints *hints = look->hints;
-	struct hint_key *key = hint_keys_find(hints, candidate->mta, look->domain);
-	struct window_owner owner;
-	uint64_t owner_hash;
+	const struct segment *segment = hints->engine->segment;
+	uint64_t domain = lane_uses_hash(segment, candidate->domain, candidate->length);
+	uint64_t owner_hash = lane_uses_hash(segment, owner->name, strlen(owner->name));
+	struct hint_key *key = hint_keys_find(hints, candidate->mta, domain);
 	bool was_live;
 
-	/* a key that is there is taken from those that may have hints by the next scan */
-	if (!windows_owner_of_mta(hints->engine, look->generation, look->seen, candidate->mta,
-		&owner) && !candidate->barred)
-		return;
-	owner_hash = lane_uses_hash(hints->engine->segment, owner.name, strlen(owner.name));
 	if (key == NULL) {
-		bring_key(look, candidate, &owner, owner_hash);
+		bring_key(look, candidate, owner, domain, owner_hash);
 		return;
 	}
 	if (candidate->barred)
 		return;
 	key->scan = hints->scan;
-	if (key->queue != queue_hash(hints, candidate->mta, look->domain,
-		candidate->next_hop))
+	if (key->queue != queue_hash(hints, candidate->mta, domain, candidate->next_hop))
 		hints->crowded = true;
 	was_live = key->live && key->group == candidate->group;
 	if (key->group != candidate->group)
@@ -233,53 +267,17 @@ static void look_at_candidate(void *context, const struct candidate *candidate) 
 		return;
 	if (key->owner != owner_hash)
 		move_to_owner(hints, key, owner_hash);
-	hint_key_follow(hints, key, &owner);
-	hint_key_tell(hints, look->generation, key, &owner, look->now_ns);
-}
-
-static void look_at(struct look *look, const struct destination_seen *seen) {
-	look->seen = seen;
-	look->domain = lane_uses_hash(look->hints->engine->segment, seen->name,
-	    strlen(seen->name));
-	each_candidate(look->hints, look->generation, seen, look_at_candidate, look);
-}
-
-static void look_at_each(void *context, const struct destination_seen *seen) {
-	struct look *look = context;
-
-	if (++look->looked_at % LOOKED_AT == 0)
-		hint_classes_renew(look->hints, look->generation, clock_now_ns());
-	if (is_seen(seen))
-		look_at(look, seen);
-}
-
-static struct candidate listed(const struct generation *generation, uint8_t mta,
-    const struct destination_seen *seen) {
-	size_t length = strlen(seen->name);
-
-	return (struct candidate){ .domain = seen->name, .length = length, .mta = mta,
-		.group = HINTS_NO_GROUP, .next_hop = generation_site_next_hop(generation,
-		    &generation->mtas[mta], seen->name, length) };
-}
-
-static void look_at_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
-	struct look *look = context;
-	struct candidate candidate = listed(look->generation, mta, seen);
-
-	look->seen = seen;
-	look->domain = lane_uses_hash(look->hints->engine->segment, seen->name,
-	    candidate.length);
-	look_at_candidate(look, &candidate);
+	hint_key_follow(hints, key, owner);
+	hint_key_tell(hints, look->generation, key, owner, look->now_ns);
 }
 
 void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns) {
-	struct look look = { .hints = hints, .generation = generation,
+	struct look look = { .hints = hints, .generation = generation, .each = renew_key,
 		.now_ns = now_ns };
 
 	hints->scan++;
-	destinations_each(hints->engine->segment, look_at_each, &look);
-	hint_each_listed(hints, generation, look_at_listed, &look);
+	look_at_all(&look);
 	for (uint32_t i = 0; i < hints->key_count; i++) {
 		struct hint_key *key = &hints->keys[i];
 
@@ -317,7 +315,7 @@ static void look_soon(struct engine_hints *hints, const struct generation *gener
 void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
     const char *name, int64_t now_ns) {
 	const struct segment *segment = hints->engine->segment;
-	struct look look = { .hints = hints, .generation = generation,
+	struct look look = { .hints = hints, .generation = generation, .each = renew_key,
 		.now_ns = now_ns };
 	uint64_t hash = lane_uses_hash(segment, name, strlen(name));
 	struct destination_seen seen;
@@ -356,30 +354,26 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 
 /* What the file will have: domains and next hops live in the texts, the generation. */
 struct gathering {
-	struct engine_hints *hints;
-	const struct generation *generation;
 	struct hint *list;
 	size_t count, size;
 	char *texts;			/* domains, each with its NUL */
 	size_t used, room;
-	const struct destination_seen *seen;
-	unsigned looked_at;
 	bool failed;
 };
 
-static void gather_candidate(void *context, const struct candidate *candidate) {
-	struct gathering *gathering = context;
+static void gather_hint(struct look *look, const struct candidate *candidate,
+    const struct window_owner *owner) {
+	struct gathering *gathering = look->context;
 	size_t bytes = candidate->length + 1;
-	struct window_owner owner;
 
-	if (!windows_owner_of_mta(gathering->hints->engine, gathering->generation,
-		gathering->seen, candidate->mta, &owner) && !candidate->barred)
+	(void)owner;
+	if (gathering->failed)
 		return;
 	if (gathering->count == gathering->size) {
 		size_t size = gathering->size == 0 ? 64 : 2 * gathering->size;
 		struct hint *grown = reallocarray(gathering->list, size, sizeof(*grown));
 
-		gathering->failed = gathering->failed || grown == NULL;
+		gathering->failed = grown == NULL;
 		if (grown == NULL)
 			return;
 		gathering->list = grown;
@@ -389,7 +383,7 @@ static void gather_candidate(void *context, const struct candidate *candidate) {
 		size_t room = 2 * gathering->room + 4096;
 		char *grown = realloc(gathering->texts, room);
 
-		gathering->failed = gathering->failed || grown == NULL;
+		gathering->failed = grown == NULL;
 		if (grown == NULL)
 			return;
 		gathering->texts = grown;
@@ -398,26 +392,6 @@ static void gather_candidate(void *context, const struct candidate *candidate) {
 	memcpy(gathering->texts + gathering->used, candidate->domain, bytes);
 	gathering->used += bytes;
 	gathering->list[gathering->count++] = hint_of(candidate);
-}
-
-static void gather(void *context, const struct destination_seen *seen) {
-	struct gathering *gathering = context;
-
-	if (++gathering->looked_at % LOOKED_AT == 0)
-		hint_classes_renew(gathering->hints, gathering->generation, clock_now_ns());
-	gathering->seen = seen;
-	if (is_seen(seen) && !gathering->failed)
-		each_candidate(gathering->hints, gathering->generation, seen,
-		    gather_candidate, gathering);
-}
-
-static void gather_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
-	struct gathering *gathering = context;
-	struct candidate candidate = listed(gathering->generation, mta, seen);
-
-	gathering->seen = seen;
-	if (!gathering->failed)
-		gather_candidate(gathering, &candidate);
 }
 
 /* The texts moved while they grew. */
@@ -516,12 +490,13 @@ static void tell_file(struct engine_hints *hints, const struct generation *gener
 
 int hint_keys_build(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns, struct diag *diag) {
-	struct gathering gathering = { .hints = hints, .generation = generation };
+	struct gathering gathering = { .list = NULL };
+	struct look look = { .hints = hints, .generation = generation, .each = gather_hint,
+		.context = &gathering };
 	uint32_t *places = NULL;
 	int result = -1;
 
-	destinations_each(hints->engine->segment, gather, &gathering);
-	hint_each_listed(hints, generation, gather_listed, &gathering);
+	look_at_all(&look);
 	point_at_texts(&gathering);
 	places = calloc(gathering.count + 1, sizeof(*places));
 	if (places == NULL || gathering.failed) {
