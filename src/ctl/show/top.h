@@ -81,7 +81,6 @@ struct top {
 	uint64_t shown_keys[TOP_SHOWN_MAX];	/* decision_group_key */
 	unsigned alike[TOP_SHOWN_MAX];	/* how many are */
 	size_t shown_count;
-	uint64_t decisions_lost;
 	struct decisions_cursor cursors[2];	/* enum decided_ring */
 	struct view_verdict verdict;
 	double rates[TOP_RATES];

@@ -170,10 +170,10 @@ static void keep_last(struct decided_batch *batch) {
 
 static bool gather_decisions(struct top *top, int64_t now_ns) {
 	struct decided_batch *batch = &top->decisions;
+	uint64_t lost = 0;	/* top shows the latest alone */
 
 	batch->most = TOP_DECISIONS_MAX;
-	decided_batch_follow(batch, top->view.reader, top->cursors, now_ns,
-	    &top->decisions_lost);
+	decided_batch_follow(batch, top->view.reader, top->cursors, now_ns, &lost);
 	decided_batch_sort(batch, true);
 	keep_last(batch);
 	return !batch->no_memory;

@@ -6,8 +6,10 @@
 #include "engine/cluster/shares.h"
 #include "engine/destination/windows.h"
 #include "segment/cluster/cluster_told.h"
+#include "segment/destination/states.h"
 #include "segment/file/internal.h"
 #include "tests/unit/own_site.h"
+#include "view/destination_page.h"
 
 static struct top top;
 static struct ctl ctl;
@@ -128,6 +130,49 @@ TEST_IN(begin, end, destinations_in_order_and_by_filter) {
 	for (size_t i = 0; i < top.shown_count; i++)
 		assert_string_equal(decided_text(&top.decisions.list[top.shown[i]], DECIDED_NAME),
 		    "z.example");
+}
+
+static void limit_without_reason(const char *name) {
+	struct state_lock lock;
+
+	assert_true(states_aim(site.segment, name, strlen(name), &lock));
+	assert_int_equal(states_lock(&lock, clock_now_ns(), STATES_CREATE), STATES_HELD);
+	window_begin(&lock.state.window, &window_defaults);
+	lock.state.begun = true;
+	lock.state.window.state = WINDOW_LIMITED;
+	lock.state.window.ceiling = 3;
+	states_store(&lock);
+	states_unlock(&lock);
+}
+
+TEST_IN(begin, end, the_page_has_the_same_order) {
+	static const char *const wanted[] = { "z.example", "y.example", "b.example", "a.example" };
+	const struct page_choice choice = { .limit = 9 };
+	struct destination_index *index = destination_index_new();
+	struct writer writer;
+	char *page = NULL, *at;
+	size_t length;
+	FILE *file = open_memstream(&page, &length);
+
+	limit_without_reason("a.example");
+	by_hand(MANUAL_LIMIT, "b.example");
+	by_hand(MANUAL_HOLD, "y.example");
+	by_hand(MANUAL_SUSPEND, "z.example");
+	look(0);
+	assert_non_null(index);
+	assert_non_null(file);
+	writer_init(&writer, file, true);
+	assert_int_equal(destination_page_write(index, &top.view, &choice, false, &writer), 0);
+	fclose(file);
+	at = page;
+	assert_int_equal(top.destination_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_string_equal(top.destinations[i].name, wanted[i]);
+		at = strstr(at, wanted[i]);
+		assert_non_null(at);
+	}
+	free(page);
+	destination_index_free(&index);
 }
 
 TEST_IN(begin, end, rows_fit_any_width) {
