@@ -240,7 +240,7 @@ void alert_watch_turn(struct alert_watch *watch, const struct generation *genera
 
 	watch_events(watch, now_ns);
 	watch_state(watch, ALERT_GATE, "gate", atomic_load(&header->gate_shut) != 0,
-	    &watch->gate_shut, "every class is full: all new sessions are refused");
+	    &watch->gate_shut, "every class is full: only exempt clients are admitted");
 	watch_faults(watch, generation, now_ns);
 	watch_state(watch, ALERT_ROLE, "queue", atomic_load(&header->queue_away_ns) != 0,
 	    &watch->queue_away, "the worker of the managed queue is not running: mail leaves "

@@ -4,7 +4,7 @@
  * MODEL    A role that dies is started again at once; one that keeps dying
  *          within a second of its start waits 100 ms, then twice as long each
  *          time, a second at most, until it has lived for 10 s.  A role whose last
- *          heartbeat is 3 s old is killed, but time in which the supervisor
+ *          heartbeat is 4 s old is killed, but time in which the supervisor
  *          itself was stopped or suspended does not count: the roles may have
  *          been stopped with it.
  * ERRORS   A fork that fails is tried again each second.
