@@ -27,7 +27,7 @@
 #define FILE_SIZE_MOST	(UINT32_C(1) << 30)
 #define GROUP_FILES	16	/* descriptors of a group */
 #define LOCK_PAUSE_NS	(20 * NS_PER_MS)
-#define LOCK_TRIES	75	/* 1.5 s: a role must give a sign of life within 3 */
+#define LOCK_TRIES	75	/* 1.5 s: a role must give a sign of life within 4 */
 #define MARKS_A_TURN	512	/* each may have to read a page of an old file first */
 #define LOOK_A_TURN	(UINT32_C(32) << 20)	/* bytes of files that are to be deleted */
 #define STEPS_MOST	16	/* of a turn: each begins a job, or is the last */
