@@ -169,7 +169,7 @@ void window_result(struct window *window, const struct window_settings *settings
 void window_late_level(struct window *window, const struct window_settings *settings,
     enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change);
 
-/* Of such a result that was accepted: so long it took, with so many in flight when it started,
+/* Of such a result that was delivered: so long it took, with so many in flight when it started,
  * itself included (0: not known). */
 void window_took(struct window *window, const struct window_settings *settings, uint32_t beside,
     int64_t took_ns, int64_t now_ns, struct window_change *change);

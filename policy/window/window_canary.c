@@ -69,7 +69,7 @@ static bool is_brisk(const struct window *window, const struct window_settings *
 void window_canary_calm(struct window *window, const struct window_settings *settings,
     int64_t now_ns) {
 	/* the first interval is short enough, and tells when the ceiling was found */
-	if (window->ceiling == 0 || window->told || window->canary_out ||
+	if (window->ceiling == 0 || window->told || window->slow_ceiling || window->canary_out ||
 	    window->canary_step == 0 || window->canary_ns <= now_ns)
 		return;
 	if (++window->calm < CALM_ENOUGH && !is_brisk(window, settings, now_ns))

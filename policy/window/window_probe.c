@@ -295,7 +295,7 @@ static void hear_success(struct window *window, const struct window_settings *se
 	window->fail_cohorts = 0;
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
 	window_canary_calm(window, settings, now_ns);
-	if (result->level != 0)
+	if (result->level != 0 && result->class == RESULT_OK)
 		window_slow_hear(window, settings, result->level, result->took_ns, now_ns);
 	if (result->level != 0 &&
 	    !window_slow_confirms(window, result->level, result->took_ns)) {

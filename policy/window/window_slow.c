@@ -6,13 +6,14 @@
  * lets the rest wait takes longer in proportion to the level: no more mail goes by it, but no
  * less either.  Where most of some deliveries at higher levels took more than twice that, more in
  * flight means less mail: the usual level is the ceiling.  Where few did, the usual level is
- * theirs from now on.  One long message says nothing: durations are clipped, and most of the
- * deliveries have to be slow.
+ * theirs from now on.  One long message changes little: durations are clipped, and most of the
+ * deliveries have to be slow.  Only what was delivered counts: a refused recipient costs no DATA.
  *
- * A canary above such a ceiling that is slow itself counts as refused.  It makes others slow that
- * start beside it, so canaries begin with a long interval.
+ * A canary above such a ceiling that is slow itself counts as refused.  A slow canary slows the
+ * deliveries that start beside it, so canaries have long intervals, however many are accepted.
  *
- * A site that gets slow at every level changes what is usual, and no window.
+ * A site that gets slow at every level changes what is usual, and no window: so a tarpit is found
+ * while the window grows, not where it begins later at a level that is used already.
  * Errors: none.  Threads: no state.
  */
 #include "policy/window/window_internal.h"
@@ -24,6 +25,7 @@
 #define SLOW_ENOUGH	7u	/* of them: it is slow */
 #define QUICK_ENOUGH	3u	/* slow ones of them, at most: it is not */
 #define SLOW_TIMES	2u	/* beside a share in proportion to the level */
+#define LATER_LEAST	10000u	/* 1 s: less is no tarpit, whatever the share */
 #define CLIP_TIMES	4u
 #define CANARY_STEP	5u	/* 320 s by default */
 
@@ -38,10 +40,11 @@ static bool is_slow(const struct window *window, uint32_t level, uint32_t took) 
 
 	if (level < usual_level)
 		level = (uint32_t)usual_level;
-	return usual > 0 && took * usual_level > SLOW_TIMES * usual * level;
+	return usual > 0 && took > usual + LATER_LEAST &&
+	    took * usual_level > SLOW_TIMES * usual * level;
 }
 
-/* Goes a 1/`part` from the mean towards `took`. */
+/* Moves 1/`part` of the way from the mean to `took`. */
 static uint32_t smooth(const struct window *window, uint32_t mean, uint32_t took, uint32_t part) {
 	uint32_t usual = window->usual_100us;
 
@@ -53,7 +56,8 @@ static uint32_t smooth(const struct window *window, uint32_t mean, uint32_t took
 }
 
 bool window_slow_confirms(const struct window *window, uint32_t level, int64_t took_ns) {
-	return window->slow_ceiling && took_ns > 0 && is_slow(window, level, duration(took_ns));
+	return window->slow_ceiling && window->ceiling != 0 && level > window->ceiling &&
+	    took_ns > 0 && is_slow(window, level, duration(took_ns));
 }
 
 static void set_usual_level(struct window *window, uint32_t level) {
@@ -64,9 +68,11 @@ static void set_usual_level(struct window *window, uint32_t level) {
 static void judge_level(struct window *window, const struct window_settings *settings,
     uint32_t level, int64_t now_ns) {
 	uint32_t slow = window->slow_seen, usual_level = window->usual_level;
+	uint32_t most = usual_level + usual_level / 4 + 1;
 
 	if (slow <= QUICK_ENOUGH) {
-		set_usual_level(window, level);
+		/* the last one may be of a burst that the others were not */
+		set_usual_level(window, level < most ? level : most);
 		window->usual_100us = window->above_100us;
 	} else if (slow >= SLOW_ENOUGH && !window->told &&
 	    (window->ceiling == 0 || window->ceiling > usual_level)) {

@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "config/compile/compile.h"
+#include "tests/fuzz/libconfig_leak.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,6 +10,7 @@
 #include "base/pattern.h"
 #include "config/compile/compile.h"
 #include "engine/judge/judge.h"
+#include "tests/fuzz/libconfig_leak.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

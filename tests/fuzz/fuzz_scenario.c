@@ -10,6 +10,7 @@
 
 #include "base/diag.h"
 #include "lab/schedule.h"
+#include "tests/fuzz/libconfig_leak.h"
 
 #define RUN_RECIPIENTS_MAX	3000u	/* more take too long here */
 #define TRIED_RECIPIENTS_MAX	30u	/* the same, where each is tried often */

@@ -118,3 +118,47 @@ TEST(a_told_ceiling_stays) {
 	deliver_many(&b, 30, 8, 0);
 	assert_int_equal(b.window.ceiling, 0);
 }
+
+/* It found room at the ceiling and was a large message: nothing was above. */
+TEST(a_slow_canary_that_found_room_lowers_no_ceiling) {
+	begin_usual(&b);
+	deliver_many(&b, 8, 6, 32 * SECOND);
+	b.now += 320 * SECOND;
+	assert_true(window_canary_due(&b.window, &b.settings, b.now));
+	window_canary_issued(&b.window, &b.settings, b.now + 600 * SECOND);
+	b.now += 32 * SECOND;
+	window_result(&b.window, &b.settings, &(const struct window_result){
+	    .class = RESULT_OK, .level = 5, .in_flight = 4, .canary = true,
+	    .start_ns = b.now - 32 * SECOND, .took_ns = 32 * SECOND }, b.now, &b.change);
+	assert_int_equal(b.window.ceiling, 5);
+	/* once it is forgotten, what is slow is accepted as ever */
+	window_set_ceiling(&b.window, &b.settings, 0, b.now);
+	deliver(&b, 9, 32 * SECOND);
+	assert_int_equal(b.window.accepted[0], 9);
+}
+
+/* Greylisting: quick refusals of recipients, then the same mail with its DATA. */
+TEST(what_was_not_delivered_says_nothing_of_durations) {
+	begin_usual(&b);
+	for (int i = 0; i < 30; i++)
+		window_result(&b.window, &b.settings, &(const struct window_result){
+		    .class = RESULT_RCPT_TEMPORARY, .level = 5, .in_flight = 4, .start_ns = b.now - 1,
+		    .took_ns = SECOND / 10 }, b.now, &b.change);
+	assert_int_equal(b.window.usual_100us, 20000);
+}
+
+/* 320 acceptances in 16 s pay for a refused canary, and not for a slow one. */
+TEST(quick_traffic_hurries_no_canary_above_a_tarpit) {
+	begin_usual(&b);
+	deliver_many(&b, 8, 6, 32 * SECOND);
+	deliver_many(&b, 2000, 5, SECOND / 20);
+	assert_false(window_canary_due(&b.window, &b.settings, b.now));
+}
+
+/* Ten times as long, and 90 ms more. */
+TEST(a_site_that_is_quick_is_no_tarpit) {
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	deliver_many(&b, 5, 5, SECOND / 100);
+	deliver_many(&b, 30, 6, SECOND / 10);
+	assert_int_equal(b.window.ceiling, 0);
+}
