@@ -9,7 +9,6 @@
 
 #include "base/diag.h"
 #include "config/compile/compile.h"
-#include "tests/fuzz/libconfig_leak.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

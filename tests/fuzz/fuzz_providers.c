@@ -10,7 +10,6 @@
 #include "base/pattern.h"
 #include "config/compile/compile.h"
 #include "engine/judge/judge.h"
-#include "tests/fuzz/libconfig_leak.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
