@@ -85,7 +85,13 @@ void grants_remove(struct segment *segment, const struct grant_ref *ref,
     struct grant_seen *out);
 
 /* No grant is in force, whatever stands in a file that is adopted.  Supervisor only. */
+#ifdef WITH_QUEUE
 void grants_scrub(struct segment *segment);
+#else
+static inline void grants_scrub(struct segment *segment) {
+	(void)segment;
+}
+#endif
 
 /* --- whoever is asked: any thread, no lock --------------------------------------------- */
 
@@ -101,9 +107,20 @@ struct grant_asked {
 	bool at_last;		/* WAIT: only before a connect it is final */
 	uint32_t once, made_s;	/* of the grant */
 };
+#ifdef WITH_QUEUE
 enum grant_answer grants_ask(const struct segment *segment, const char *queue_id,
     size_t queue_id_length, const char *domain, size_t length, int64_t now_ns,
     struct grant_asked *asked);
+#else
+static inline enum grant_answer grants_ask(const struct segment *segment, const char *queue_id,
+    size_t queue_id_length, const char *domain, size_t length, int64_t now_ns,
+    struct grant_asked *asked) {
+	(void)segment, (void)queue_id, (void)queue_id_length;
+	(void)domain, (void)length, (void)now_ns;
+	*asked = (struct grant_asked){ .run = 0 };
+	return GRANT_NONE;
+}
+#endif
 
 enum grant_mark {
 	GRANT_TURN,		/* asked about before anything is connected */
@@ -113,7 +130,14 @@ enum grant_mark {
 	GRANT_HELD,		/* GO: but this one recipient is held */
 	GRANT_CONNECTED,	/* of the message, to the host that was asked about last */
 };
+#ifdef WITH_QUEUE
 void grants_mark(struct segment *segment, const struct grant_asked *asked,
     enum grant_mark mark, int64_t now_ns);
+#else
+static inline void grants_mark(struct segment *segment, const struct grant_asked *asked,
+    enum grant_mark mark, int64_t now_ns) {
+	(void)segment, (void)asked, (void)mark, (void)now_ns;
+}
+#endif
 
 #endif
