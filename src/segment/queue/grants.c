@@ -186,7 +186,6 @@ void grants_see(const struct segment *segment, const struct grant_ref *ref,
 	out->current = RELAXED(place->current);
 	out->is_connected = RELAXED(place->is_connected) != 0;
 	count = RELAXED(place->deferred_count);
-	out->deferred_more = count > GRANT_PUT_OFF;
 	for (uint32_t i = 0; i < GRANT_PUT_OFF && i < count; i++) {
 		uint32_t domain = RELAXED(place->deferred[i]);
 

@@ -75,7 +75,6 @@ struct grant_seen {
 	uint32_t deferred[GRANT_PUT_OFF]; /* granted, but put off: by a window or a class */
 	unsigned deferred_count;
 	bool lasting[GRANT_PUT_OFF];	/* of these: for long */
-	bool deferred_more;	/* there was no room for all of them */
 };
 void grants_see(const struct segment *segment, const struct grant_ref *ref,
     struct grant_seen *out);
