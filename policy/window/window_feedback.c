@@ -78,7 +78,8 @@ bool window_feedback_parse(const char *text, size_t length, struct window_feedba
 	}
 	if (!(feedback.amount >= 0 && feedback.amount <= 1))
 		return false;
-	*out = feedback;
+	out->form = feedback.form;
+	out->amount = feedback.amount;
 	return true;
 }
 

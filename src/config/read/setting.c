@@ -336,6 +336,7 @@ static bool parse_address(const char *text, struct setting_value *out,
 
 static bool parse_feedback(const char *text, struct setting_value *out,
     char *why, size_t why_size) {
+	memset(&out->feedback, 0, sizeof(out->feedback));	/* its padding, too, is stored */
 	if (window_feedback_parse(text, strlen(text), &out->feedback))
 		return true;
 	explain(why, why_size, "is not a feedback: it must be", text,
