@@ -91,9 +91,6 @@ static inline struct session_ref ref_of(const struct session *session,
 		.direction = session->control.direction };
 }
 
-/* Is the session still the one that the ref names?  Under the shard's mutex. */
-bool slot_matches(const struct session *session, const struct session_ref *ref);
-
 enum ref_state {
 	REF_HELD,
 	REF_OVER,		/* another session has the slot by now, or none */

@@ -48,10 +48,6 @@ void windows_owner_by(const struct engine *engine, const struct generation *gene
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
     const char *host, size_t length, unsigned mta, struct window_owner *out);
 
-/* The same for a domain that was looked up already (each one, when a table is made). */
-void windows_owner_seen(const struct engine *engine, const struct generation *generation,
-    const struct destination_seen *seen, struct window_owner *out);
-
 /* And for mail of one mail server alone.  False: others reach the domain, too, and which
  * of its relays is the relayhost is not known. */
 bool windows_owner_of_mta(const struct engine *engine, const struct generation *generation,

@@ -21,9 +21,6 @@ void windows_rules(const struct generation *generation, unsigned mta,
 unsigned windows_mta(const struct engine *engine, const struct generation *generation,
     const struct window_owner *owner);
 
-/* The bits of a destination, as far as it was seen. */
-unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner);
-
 /* One transaction on the owner's window, made if need be.  Only with STATES_HELD anything
  * is held: the window is begun then, of the law and the limits of *rules, and the time
  * up to now_ns has passed for it (*change). */

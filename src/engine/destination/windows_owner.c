@@ -201,7 +201,7 @@ static unsigned row_of(const struct generation *generation, const struct destina
 	return generation->mta_count == 1 ? 0 : GENERATION_MTAS_MAX;
 }
 
-void windows_owner_seen(const struct engine *engine, const struct generation *generation,
+static void owner_seen(const struct engine *engine, const struct generation *generation,
     const struct destination_seen *seen, struct window_owner *out) {
 	(void)windows_owner_of_mta(engine, generation, seen, row_of(generation, seen), out);
 }
@@ -259,7 +259,7 @@ void windows_owner_by(const struct engine *engine, const struct generation *gene
 	if (!destinations_find(engine->segment, out->name, strlen(out->name), &seen))
 		owner_of_new(generation, mta, out);
 	else if (mta >= generation->mta_count)
-		windows_owner_seen(engine, generation, &seen, out);
+		owner_seen(engine, generation, &seen, out);
 	else if (!windows_owner_of_mta(engine, generation, &seen, mta, out) &&
 	    (out->kind == DESTINATION_RELAY || generation->mtas[mta].transport != 0))
 		*out = (struct window_owner){ .kind = DESTINATION_NONE, .provider = JUDGE_NONE };
@@ -286,18 +286,19 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 		windows_owner_by(engine, generation, name, strlen(name), mta, out);
 }
 
-unsigned windows_mta(const struct engine *engine, const struct generation *generation,
-    const struct window_owner *owner) {
-	return generation_window_mta(generation, owner->name, strlen(owner->name),
-	    windows_seen_bits(engine, owner));
-}
-
-unsigned windows_seen_bits(const struct engine *engine, const struct window_owner *owner) {
+/* The mail servers that send to it, as far as it was seen. */
+static unsigned owner_seen_bits(const struct engine *engine, const struct window_owner *owner) {
 	struct destination_seen seen;
 
 	if (!destinations_find(engine->segment, owner->name, strlen(owner->name), &seen))
 		return 0;
 	return seen.cloned_by | seen.other_by;
+}
+
+unsigned windows_mta(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner) {
+	return generation_window_mta(generation, owner->name, strlen(owner->name),
+	    owner_seen_bits(engine, owner));
 }
 
 void windows_rules(const struct generation *generation, unsigned mta,

@@ -18,7 +18,6 @@ enum hint_doubt {
 #define DOUBT(symbol, word, text) HINT_DOUBT_##symbol,
 #include "defs/doubts.def"
 #undef DOUBT
-	HINT_DOUBT_COUNT
 };
 const char *hint_doubt_word(enum hint_doubt doubt);
 

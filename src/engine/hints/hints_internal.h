@@ -154,7 +154,7 @@ struct engine_hints {
 	int64_t look_spent_ns;		/* what that took */
 	uint64_t mark;			/* segment_destinations_mark then */
 	int64_t checked_ns;		/* that the file is there */
-	int64_t classes_ns, turned_ns;
+	int64_t turned_ns;
 	uint32_t scan;
 	bool leased;			/* shares of ceilings stood on a lease, when last looked at */
 	struct hint_mta mtas[GENERATION_MTAS_MAX];
@@ -252,12 +252,9 @@ lane_set hint_unknown_lanes(const struct engine_hints *hints,
 /* Tells all keys of a queue but those that are stopped. */
 void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
     const struct hint_say *say);
-/* Tells a key what its queue is told, if that is in use, else what its own window says; the
- * second one is given that. */
+/* Tells a key what its queue is told, if that is in use, else what its own window says. */
 void hint_key_tell(struct engine_hints *hints, const struct generation *generation,
     struct hint_key *key, const struct window_owner *owner, int64_t now_ns);
-void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
-    const struct hint_say *own);
 /* The window of a key has changed: what it says by itself is *own. */
 void hint_key_changed(struct engine_hints *hints, const struct generation *generation,
     struct hint_key *key, const struct window_owner *owner, const struct window_view *view,

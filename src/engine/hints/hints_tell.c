@@ -241,7 +241,8 @@ static void say_own(const struct engine_hints *hints, const struct generation *g
 	    now_ns), now_ns, say);
 }
 
-void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
+/* As hint_key_tell; what its own window says is given. */
+static void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
     const struct hint_say *own) {
 	struct hint_queue *queue = hint_queue_find(hints, key->queue);
 

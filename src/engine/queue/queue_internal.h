@@ -405,7 +405,6 @@ void queue_read_forgotten(struct message *message);
 
 /* --- queue_runs.c -------------------------------------------------------------------- */
 
-struct run *queue_find_run(struct queue *queue, uint32_t number);
 /* NULL: no memory. */
 struct run *queue_make_run(struct queue *queue);
 void queue_free_run(struct queue *queue, struct run *run);

@@ -23,7 +23,7 @@
 /* Of an earlier role nothing is seen: after so many times the limit it holds nobody up. */
 #define ADOPTED_STALLS	3
 
-struct run *queue_find_run(struct queue *queue, uint32_t number) {
+static struct run *queue_find_run(struct queue *queue, uint32_t number) {
 	struct run *run;
 
 	TAILQ_FOREACH(run, &queue->runs, of_all)

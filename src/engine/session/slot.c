@@ -8,7 +8,8 @@
 
 #include "base/failpoint.h"
 
-bool slot_matches(const struct session *session, const struct session_ref *ref) {
+/* Is the session still the one that the ref names?  Under the shard's mutex. */
+static bool slot_matches(const struct session *session, const struct session_ref *ref) {
 	return session->control.state != SESSION_FREE &&
 	    session->serial == ref->serial &&
 	    session->control.direction == ref->direction &&

@@ -189,7 +189,8 @@ bool messages_enter(struct messages *m) {
 
 /* --- what is told --------------------------------------------------------------------------- */
 
-uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
+/* Of m->payload; 0 as of messages_record. */
+static uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
     struct journal_place *place) {
 	uint64_t sequence = journal_log_append(m->log, type, m->payload, length, place);
 

@@ -193,10 +193,8 @@ bool messages_same(struct journal_place a, struct journal_place b);
 uint64_t messages_key_of(const struct journal_text texts[3]);
 uint64_t messages_domain_key(const char *domain, size_t length);
 unsigned messages_interval_of(const struct messages *m, int64_t due_ns, int64_t written_ns);
-/* 0: failed; or renewed meanwhile: what was appended is garbage then. */
-uint64_t messages_append(struct messages *m, uint8_t type, size_t length,
-    struct journal_place *place);
-/* The same of a record of that type, which always fits. */
+/* A record of that type, which always fits.  0: failed; or renewed meanwhile: what was appended
+ * is garbage then. */
 uint64_t messages_record(struct messages *m, enum journal_type type, const void *record,
     struct journal_place *place);
 /* What stands at the begin of each function of the interface: a renewal comes into force.
@@ -280,8 +278,6 @@ void messages_position_name(int64_t interval_ns, char out[JOURNAL_POSITION_NAME 
 /* Of those recorded last.  False: none of that name. */
 bool messages_position_found(const struct messages *m, const char *name,
     struct journal_place *place);
-/* When they may be recorded next; INT64_MAX: nothing has happened. */
-int64_t messages_positions_turn(struct messages *m, int64_t now_ns);
 /* As after a fault: recovers again what is on the disk. */
 void messages_renew(void *messages);
 

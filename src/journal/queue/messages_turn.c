@@ -114,7 +114,8 @@ static int64_t wait_for_memory(struct messages *m, int64_t now_ns) {
 	return now_ns;
 }
 
-int64_t messages_positions_turn(struct messages *m, int64_t now_ns) {
+/* When they may be recorded next; INT64_MAX: nothing has happened. */
+static int64_t messages_positions_turn(struct messages *m, int64_t now_ns) {
 	if (!messages_is_recovered(m) || journal_log_positions_pending(m->log))
 		return INT64_MAX;
 	take_recorded(m);

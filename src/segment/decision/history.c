@@ -127,7 +127,8 @@ static void take_name(const struct name_slot *slot, struct history_name *out) {
 	memcpy(out->name, slot->name, SEGMENT_NAME_MAX);
 }
 
-bool history_names(struct history *history) {
+/* Reads what each series is of anew; false: it cannot be read. */
+static bool history_names(struct history *history) {
 	size_t bytes = history->size * sizeof(struct name_slot);
 	struct name_slot *slots = malloc(bytes + 1);
 	bool there = slots != NULL && read_all(history, slots, bytes, name_at(0));

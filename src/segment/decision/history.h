@@ -99,8 +99,6 @@ int history_look(struct history **history, const char *state_path, struct diag *
 #define HISTORY_KNOWN		4u
 bool history_minutes(struct history *history, uint32_t minute, uint8_t out[HISTORY_MINUTES]);
 
-/* Reads what each series is of anew; false: it cannot be read. */
-bool history_names(struct history *history);
 /* The name of a destination as series have it: in lower case, without a dot at its end; of one
  * that none can have, itself. */
 const char *history_folded(const char *name, char out[SEGMENT_NAME_MAX + 1]);

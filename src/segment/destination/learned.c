@@ -471,7 +471,8 @@ static _Atomic uint64_t *take_place(const struct learned *table,
 	return slot;
 }
 
-_Atomic uint64_t *learned_take(const struct learned *table,
+/* A free slot that has the key's tag; the caller writes it, control word last. */
+static _Atomic uint64_t *learned_take(const struct learned *table,
     const struct learned_key *key, uint32_t now_ds) {
 	uint32_t number;
 

@@ -135,12 +135,7 @@ _Atomic uint64_t *learned_find(const struct learned *table,
 _Atomic uint64_t *learned_find_at(const struct learned *table,
     const struct learned_key *key, _Atomic uint64_t *likely);
 
-/* A free slot that has the key's tag; the caller writes it, control word last.  NULL: all
- * that it could have are never given up, or some role spoils the shard right now. */
-_Atomic uint64_t *learned_take(const struct learned *table,
-    const struct learned_key *key, uint32_t now_ds);
-
-/* The same in the bucket of the key's entry `old`, which is to be given up when the new one
+/* A free slot that has the key's tag, in the bucket of its entry `old`, which is to be given up when the new one
  * is written: whoever dies between leaves both, and one of them stays.  NULL: there is no
  * free place. */
 _Atomic uint64_t *learned_take_spare(const struct learned *table,
@@ -175,7 +170,8 @@ static inline struct learned_control learned_load_control(const _Atomic uint64_t
 /* Both: the slot, which is free, says all that `entry` does. */
 void learned_store_entry(const struct learned *table, _Atomic uint64_t *slot,
     const void *entry);
-/* learned_take, and that. */
+/* In a free slot.  NULL: all that it could have are never given up, or some role spoils the
+ * shard right now. */
 _Atomic uint64_t *learned_add(const struct learned *table, const struct learned_key *key,
     uint32_t now_ds, const void *entry);
 /* The same in the place of the key's entry, which is free meanwhile: readers look again. */
