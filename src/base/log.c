@@ -109,6 +109,7 @@ void log_redirect(void (*sink)(void *context, const char *line), void *context) 
 	pthread_mutex_lock(&state.mutex);
 	state.sink = sink;
 	state.sink_context = context;
+	memset(state.flood, 0, sizeof(state.flood));
 	pthread_mutex_unlock(&state.mutex);
 }
 

@@ -53,7 +53,8 @@ const char *log_quote(char *out, size_t size, const char *text, size_t length);
  * printable ASCII \xNN; cut to fit.  Returns `out`. */
 const char *log_sentence(char *out, size_t size, const char *text);
 
-/* Tests: lines go to `sink` (without newline) instead; NULL: back to normal. */
+/* Tests: lines go to `sink` (without newline) instead; NULL: back to normal.  No rate is
+ * used up, and nothing left out, from now on. */
 void log_redirect(void (*sink)(void *context, const char *line), void *context);
 
 #endif

@@ -48,9 +48,7 @@ static int begin(void **state) {
 		.queues = { text("%s/q*", scratch), text("%s/other", scratch) },
 		.run_limit_ns = 3600 * NS_PER_SECOND };
 	queue_link_init(&supervisor);
-	logged = 0;
-	/* the last line stays: of a flood over several tests the log hides the end */
-	log_redirect(caught_line, NULL);
+	(void)catch_log(NULL);
 	role.fd = queue_link_open(&supervisor, &diag);
 	return role.fd >= 0 ? 0 : -1;
 }
