@@ -40,9 +40,9 @@ static bool is_handshake(enum delivery_phase phase) {
 	    phase == PHASE_STARTTLS;
 }
 
-static bool is_enhanced(const struct reply *reply, unsigned class, unsigned subject,
-    unsigned detail) {
-	return reply->enhanced[0] == class && reply->enhanced[1] == subject &&
+/* Of what is put off. */
+static bool is_enhanced(const struct reply *reply, unsigned subject, unsigned detail) {
+	return reply->enhanced[0] == 4 && reply->enhanced[1] == subject &&
 	    reply->enhanced[2] == detail;
 }
 
@@ -72,10 +72,10 @@ static enum result_class class_of_reply(struct reply *reply) {
 	if (reply->code >= 500)
 		return RESULT_PERMANENT;
 	/* RFC 3463: a mailbox is full; "mail flood detected" is registered, too */
-	if (is_enhanced(reply, 4, 2, 2))
+	if (is_enhanced(reply, 2, 2))
 		return RESULT_RCPT_TEMPORARY;
 	asking = words_ask(reply->words);
-	if (asking.for_less || is_enhanced(reply, 4, 7, 28))
+	if (asking.for_less || is_enhanced(reply, 7, 28))
 		return RESULT_REMOTE_THROTTLE;
 	return reply->code == 421 && !asking.again ? RESULT_SITE_FAILURE : RESULT_RCPT_TEMPORARY;
 }

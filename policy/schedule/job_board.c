@@ -244,11 +244,27 @@ uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued
 	return i;
 }
 
+/* Nothing of it waits or runs. */
+static void destroy_job(struct job_board *board, uint32_t i) {
+	struct job *job = job_at(board, i);
+	uint32_t *link = &job_message_at(board, job->message)->jobs;
+
+	if (job->level > 0)
+		job_pop(board, i);
+	pool_move(board, i);
+	if (job->level >= 0)
+		job_unlink(board, i);
+	while (*link != i)
+		link = &job_at(board, *link)->sibling_job;
+	*link = job->sibling_job;
+	table_free(board, &board->jobs, i);
+}
+
 void job_message_destroy(struct job_board *board, uint32_t i) {
 	struct job_message *message = job_message_at(board, i);
 
 	while (message->jobs != JOB_NONE)
-		job_destroy(board, message->jobs);
+		destroy_job(board, message->jobs);
 	pool_unpromise(board, i);
 	message->used = 0;
 	table_free(board, &board->messages, i);
@@ -280,22 +296,6 @@ uint32_t job_create(struct job_board *board, uint32_t message, uint32_t transpor
 		end = &job_at(board, *end)->sibling_job;
 	*end = i;
 	return i;
-}
-
-/* Nothing of it waits or runs. */
-void job_destroy(struct job_board *board, uint32_t i) {
-	struct job *job = job_at(board, i);
-	uint32_t *link = &job_message_at(board, job->message)->jobs;
-
-	if (job->level > 0)
-		job_pop(board, i);
-	pool_move(board, i);
-	if (job->level >= 0)
-		job_unlink(board, i);
-	while (*link != i)
-		link = &job_at(board, *link)->sibling_job;
-	*link = job->sibling_job;
-	table_free(board, &board->jobs, i);
 }
 
 /* --- peers ------------------------------------------------------------------------- */

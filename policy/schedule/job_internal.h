@@ -222,7 +222,6 @@ static inline bool job_queue_has_place(const struct job_queue *queue) {
 uint32_t job_find(const struct job_board *board, uint32_t message, uint32_t transport);
 uint32_t job_peer_find(const struct job_board *board, uint32_t job, uint32_t queue);
 uint32_t job_create(struct job_board *board, uint32_t message, uint32_t transport);
-void job_destroy(struct job_board *board, uint32_t job);
 uint32_t job_peer_create(struct job_board *board, uint32_t job, uint32_t queue);
 void job_peer_destroy(struct job_board *board, uint32_t peer);
 void job_message_destroy(struct job_board *board, uint32_t message);
@@ -256,9 +255,6 @@ static inline uint32_t job_slots_who(const struct job_board *board, uint32_t tra
 }
 
 /* --- job_order.c --- */
-void job_tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, uint32_t node);
-void job_tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node);
-uint32_t job_tree_next(char *links, size_t stride, uint32_t node);
 /* It is in the list, and its message has unread recipients, or no longer. */
 void job_time_update(struct job_board *board, uint32_t job);
 /* The next younger of those, in the transport of a job of the list; JOB_NONE. */
@@ -296,9 +292,6 @@ static inline void job_forget_candidate(struct job_transport *transport) {
 }
 
 /* --- job_next.c --- */
-/* Entries of a peer are selected. */
-void job_select(struct job_board *board, uint32_t peer, uint32_t entries, uint32_t places,
-    struct job_taken *out);
 /* So many recipients leave what waits at a peer: how many entries there are less. */
 uint32_t job_peer_less(struct job_board *board, uint32_t peer, uint32_t recipients);
 

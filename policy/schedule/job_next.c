@@ -65,7 +65,8 @@ static void select_counted(struct job_board *board, uint32_t i, uint32_t entries
 	*out = (struct job_taken){ job->message, peer->queue, i, entries, recipients, places };
 }
 
-void job_select(struct job_board *board, uint32_t i, uint32_t entries, uint32_t places,
+/* Entries of a peer are selected. */
+static void select_entries(struct job_board *board, uint32_t i, uint32_t entries, uint32_t places,
     struct job_taken *out) {
 	struct job_peer *peer = job_peer_at(board, i);
 	uint32_t recipients = 0;
@@ -221,7 +222,7 @@ static void select_from(struct job_board *board, struct job_transport *transport
 
 	job_pass(board, transport, job->transport, job->slot);
 	job->peers = job_peer_at(board, peer)->behind;
-	job_select(board, peer, 1, 1, out);
+	select_entries(board, peer, 1, 1, out);
 	transport->current = i;
 	if (!job_waits(job) && !job_message_at(board, job->message)->more)
 		job_retire(board, i);
@@ -356,7 +357,7 @@ bool job_take(struct job_board *board, uint32_t message, uint32_t queue, uint32_
 
 	if (waiting == 0 || entries == 0)
 		return false;
-	job_select(board, peer, entries < waiting ? entries : waiting, places, out);
+	select_entries(board, peer, entries < waiting ? entries : waiting, places, out);
 	if (!job_waits(job_at(board, i)) && !job_message_at(board, message)->more)
 		job_retire(board, i);
 	return true;

@@ -57,7 +57,7 @@ static void rotate_up(char *links, size_t stride, uint32_t *root, uint32_t node)
 	parent->up = node;
 }
 
-void job_tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, uint32_t node) {
+static void tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, uint32_t node) {
 	struct job_link *own = link_at(links, stride, node);
 	uint32_t at = pred == JOB_NONE ? *root : link_at(links, stride, pred)->right;
 
@@ -78,7 +78,7 @@ void job_tree_insert(char *links, size_t stride, uint32_t *root, uint32_t pred, 
 		rotate_up(links, stride, root, node);
 }
 
-void job_tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node) {
+static void tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node) {
 	struct job_link *own = link_at(links, stride, node);
 
 	while (own->left != JOB_NONE && own->right != JOB_NONE)
@@ -88,7 +88,7 @@ void job_tree_remove(char *links, size_t stride, uint32_t *root, uint32_t node) 
 	    own->left != JOB_NONE ? own->left : own->right);
 }
 
-uint32_t job_tree_next(char *links, size_t stride, uint32_t node) {
+static uint32_t tree_next(char *links, size_t stride, uint32_t node) {
 	uint32_t at = link_at(links, stride, node)->right;
 
 	if (at != JOB_NONE) {
@@ -130,7 +130,7 @@ static void time_insert(struct job_board *board, uint32_t i, uint32_t *root) {
 			at = job_at(board, at)->time.left;
 		}
 	}
-	job_tree_insert(job_links(board), sizeof(struct job), root, pred, i);
+	tree_insert(job_links(board), sizeof(struct job), root, pred, i);
 }
 
 void job_time_update(struct job_board *board, uint32_t i) {
@@ -141,7 +141,7 @@ void job_time_update(struct job_board *board, uint32_t i) {
 	if (belongs && !job->timed)
 		time_insert(board, i, root);
 	else if (!belongs && job->timed)
-		job_tree_remove(job_links(board), sizeof(struct job), root, i);
+		tree_remove(job_links(board), sizeof(struct job), root, i);
 	job->timed = belongs;
 }
 
@@ -202,7 +202,7 @@ void job_order_insert(struct job_board *board, uint32_t i) {
 	queue->waiting_jobs++;
 	if (queue->row_last != JOB_NONE && slot < slot_of(board, queue->row_last)) {
 		peer->in = JOB_IN_TREE;
-		job_tree_insert(peer_links(board), sizeof(struct job_peer), &queue->tree,
+		tree_insert(peer_links(board), sizeof(struct job_peer), &queue->tree,
 		    tree_before(board, queue, slot), i);
 		return;
 	}
@@ -221,7 +221,7 @@ void job_order_remove(struct job_board *board, uint32_t i) {
 
 	queue->waiting_jobs--;
 	if (peer->in == JOB_IN_TREE) {
-		job_tree_remove(peer_links(board), sizeof(struct job_peer), &queue->tree, i);
+		tree_remove(peer_links(board), sizeof(struct job_peer), &queue->tree, i);
 	} else if (queue->row_first == i) {
 		queue->row_first = peer->link.right;
 		if (queue->row_last == i)
@@ -274,12 +274,12 @@ uint32_t job_order_next(const struct job_board *board, uint32_t i) {
 	uint32_t slot = slot_of(board, i), row, tree;
 
 	if (peer->in == JOB_IN_TREE) {
-		tree = job_tree_next(peer_links(board), sizeof(struct job_peer), i);
+		tree = tree_next(peer_links(board), sizeof(struct job_peer), i);
 		row = row_behind(board, peer->queue, slot);
 	} else {
 		row = peer->link.right;
 		tree = tree_before(board, queue, slot);
-		tree = tree != JOB_NONE ? job_tree_next(peer_links(board),
+		tree = tree != JOB_NONE ? tree_next(peer_links(board),
 		    sizeof(struct job_peer), tree) : tree_first(board, queue);
 	}
 	return earlier(board, row, tree);

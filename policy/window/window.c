@@ -193,7 +193,7 @@ bool window_counts_failure(struct window *window,
 	    window->fail_cohorts >= limit;
 }
 
-enum window_feedback_sign window_sign(enum window_law law, enum result_class class) {
+static enum window_feedback_sign sign_of(enum window_law law, enum result_class class) {
 	switch (class) {
 	case RESULT_OK:
 	case RESULT_RCPT_TEMPORARY:
@@ -219,7 +219,7 @@ void window_result(struct window *window, const struct window_settings *settings
     const struct window_result *told, int64_t now_ns, struct window_change *change) {
 	struct window_result copy = *told;
 	const struct window_result *result = &copy;
-	enum window_feedback_sign sign = window_sign(settings->law, result->class);
+	enum window_feedback_sign sign = sign_of(settings->law, result->class);
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
 	copy.start_ns = possible_start(told->start_ns, now_ns);
@@ -250,7 +250,7 @@ void window_result(struct window *window, const struct window_settings *settings
 
 void window_late_level(struct window *window, const struct window_settings *settings,
     enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change) {
-	enum window_feedback_sign sign = window_sign(settings->law, class);
+	enum window_feedback_sign sign = sign_of(settings->law, class);
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
 	*change = (struct window_change){ false, false, false };

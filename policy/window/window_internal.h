@@ -13,7 +13,6 @@
 #define CLIMB_MOST		7u
 
 enum window_feedback_sign { SIGN_NEUTRAL, SIGN_POSITIVE, SIGN_NEGATIVE };
-enum window_feedback_sign window_sign(enum window_law law, enum result_class class);
 
 /* What the window may be at most: the limit, and the ceiling where one is known. */
 uint32_t window_most(const struct window *window, const struct window_settings *settings);
