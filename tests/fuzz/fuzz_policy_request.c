@@ -20,7 +20,6 @@ static void check_span(struct policy_span span, long used) {
 static void check_request(const struct policy_request *request, long used) {
 	MUST(request->is_access_request);
 	check_span(request->client_name, used);
-	check_span(request->reverse_name, used);
 	check_span(request->sender, used);
 	check_span(request->recipient, used);
 	check_span(request->sasl_username, used);

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		return 0;
 	if (size > 0)
 		memcpy(line, data, size);
-	switch (postfix_log_scan(line, size, &out)) {
+	switch (log_line_head(line, size, &out) ? postfix_log_read(&out) : out.kind) {
 	case LOG_LINE_DELIVERY:
 		check_delivery(&out, line, size);
 		break;

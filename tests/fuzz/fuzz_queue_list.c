@@ -27,7 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (queue_list_scan(line, size, &listed)) {
 		MUST(listed.queue_id.length > 0);
 		check(listed.queue_id, line, size);
-		check(listed.queue_name, line, size);
 		while (queue_list_recipient(&listed, &address, &reason)) {
 			MUST(address.length > 0 && ++count <= size);
 			check(address, line, size);

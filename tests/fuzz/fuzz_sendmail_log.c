@@ -69,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		return 0;
 	if (size > 0)
 		memcpy(line, data, size);
-	sendmail_log_scan(line, size, &out);
+	if (log_line_head(line, size, &out))
+		sendmail_log_read(&out);
 	if (out.kind == LOG_LINE_DELIVERY)
 		check_delivery(&out, line, size);
 	if (out.kind == LOG_LINE_DELIVERY || out.kind == LOG_LINE_BROKEN)

@@ -150,10 +150,6 @@ static void attribute_take(struct policy_request *r, const char *start, const ch
 		else if (IS("protocol_state"))
 			r->state = state_of(value, length);
 		break;
-	case LENGTH_OF("reverse_client_name"):
-		if (IS("reverse_client_name"))
-			r->reverse_name = name_of(start, value, length);
-		break;
 	}
 }
 

@@ -46,7 +46,6 @@ struct policy_request {
 	struct address client;		/* all zero: not known */
 	struct address server;
 	struct policy_span client_name;	/* verified; none for "unknown" */
-	struct policy_span reverse_name; /* of the address, not verified; likewise */
 	struct policy_span sender;
 	struct policy_span recipient;
 	struct policy_span sasl_username;

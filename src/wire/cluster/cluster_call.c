@@ -15,9 +15,6 @@
 
 #define NUMBER_MAX	INT64_C(9007199254740991)	/* what a Lua number holds exactly */
 #define MS_MAX		UINT32_C(2000000000)
-#define SHARE_NUMBERS	7	/* of a pool in an answer */
-#define HEAD_VALUES	3	/* STATUS EPOCH EVENT */
-#define OK_VALUES	6	/* TOKEN LIFE WAIT NODES ALIVE KNOWN */
 
 static const char *const status_words[CLUSTER_STATUS_COUNT] = {
 	[CLUSTER_OK] = "ok", [CLUSTER_AGAIN] = "again", [CLUSTER_OLD] = "old",

@@ -15,7 +15,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define CONTROL_PROTOCOL	1
 #define CONTROL_BODY_MAX	65536

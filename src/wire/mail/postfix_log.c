@@ -408,7 +408,3 @@ enum log_line_kind postfix_log_read(struct log_line *line) {
 	}
 	return line->kind;
 }
-
-enum log_line_kind postfix_log_scan(const char *line, size_t length, struct log_line *out) {
-	return log_line_head(line, length, out) ? postfix_log_read(out) : out->kind;
-}

@@ -161,9 +161,7 @@ bool queue_list_scan(char *line, size_t length, struct queue_listed *out) {
 			return false;
 		if (is(name, "recipients"))
 			return out->queue_id.length > 0 && scan_take(out, '[');
-		if (is(name, "queue_name"))
-			good = take_text(out, &out->queue_name);
-		else if (is(name, "queue_id"))
+		if (is(name, "queue_id"))
 			good = take_text(out, &out->queue_id);
 		else if (is(name, "arrival_time"))
 			good = take_number(out, &out->arrival_s);

@@ -20,7 +20,6 @@
 #include "policy/reply/delivery.h"
 
 struct queue_listed {
-	struct span queue_name;
 	struct span queue_id;
 	int64_t arrival_s;	/* wall clock; 0: not told */
 	/* where the next recipient is looked for */

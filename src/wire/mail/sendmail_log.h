@@ -21,10 +21,7 @@
 
 #include "wire/mail/log_line.h"
 
-/* Reads one line, without its newline.  Returns out->kind. */
-enum log_line_kind sendmail_log_scan(const char *line, size_t length, struct log_line *out);
-
-/* The same of a line whose head log_line_head has read. */
+/* Reads a line whose head log_line_head has read.  Returns line->kind. */
 enum log_line_kind sendmail_log_read(struct log_line *line);
 
 #endif

@@ -51,7 +51,6 @@ TEST(a_real_connect) {
 	address_is(&r->server, "198.51.100.1");
 	assert_int_equal(r->server_port, 25);
 	assert_true(span_is(connect_request, r->client_name, "mx.customer.example"));
-	assert_true(span_is(connect_request, r->reverse_name, "mx.customer.example"));
 	assert_int_equal(r->sender.length, 0);
 	assert_int_equal(r->sasl_username.length, 0);
 	assert_null(r->bad_value);
@@ -145,14 +144,13 @@ TEST(the_last_of_two_counts) {
 }
 
 TEST(unknown_and_empty_values_are_not_known) {
-	static const char text[] = HEAD "client_name=unknown\nreverse_client_name=unknown\n"
+	static const char text[] = HEAD "client_name=unknown\n"
 	    "client_address=unknown\nclient_port=unknown\nserver_address=\nserver_port=\n\n";
 	struct policy_parser parser;
 	struct policy_error error;
 
 	assert_int_equal(parse(text, sizeof(text) - 1, &parser, &error), sizeof(text) - 1);
 	assert_int_equal(parser.request.client_name.length, 0);
-	assert_int_equal(parser.request.reverse_name.length, 0);
 	assert_true(address_is_unknown(&parser.request.client));
 	assert_int_equal(parser.request.client_port, 0);
 	assert_null(parser.request.bad_value);

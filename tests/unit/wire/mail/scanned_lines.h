@@ -22,6 +22,11 @@ static const char *copy_for_scan(const char *text, size_t length) {
 	return scanned;
 }
 
+static inline enum log_line_kind scan_with(enum log_line_kind (*read)(struct log_line *line),
+    const char *text, size_t length) {
+	return log_line_head(copy_for_scan(text, length), length, &line) ? read(&line) : line.kind;
+}
+
 static bool equal(struct span span, const char *expected) {
 	return span.length == strlen(expected) &&
 	    (span.length == 0 || memcmp(span.text, expected, span.length) == 0);

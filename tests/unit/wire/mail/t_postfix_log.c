@@ -12,7 +12,7 @@
 #define RELAY ", relay=mx.example.net[192.0.2.7]:25" TAIL
 
 static enum log_line_kind scan_bytes(const char *text, size_t length) {
-	return postfix_log_scan(copy_for_scan(text, length), length, &line);
+	return scan_with(postfix_log_read, copy_for_scan(text, length), length);
 }
 
 static enum log_line_kind scan(const char *text) {
@@ -423,12 +423,12 @@ TEST(huge_lines) {
 
 	assert_non_null(text);
 	memset(text, 'a', length);
-	assert_int_equal(postfix_log_scan(text, length, &line), LOG_LINE_FOREIGN);
+	assert_int_equal(scan_bytes(text, length), LOG_LINE_FOREIGN);
 	memset(text, ' ', length);
-	assert_int_equal(postfix_log_scan(text, length, &line), LOG_LINE_FOREIGN);
+	assert_int_equal(scan_bytes(text, length), LOG_LINE_FOREIGN);
 	memset(text, '>', length);
 	memcpy(text, start, sizeof(start) - 1);
-	assert_int_equal(postfix_log_scan(text, length, &line), LOG_LINE_BROKEN);
+	assert_int_equal(scan_bytes(text, length), LOG_LINE_BROKEN);
 	free(text);
 }
 

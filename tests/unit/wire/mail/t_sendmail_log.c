@@ -13,7 +13,7 @@
 #define TAIL RELAY ", dsn=2.0.0, stat=Sent (ok)"
 
 static enum log_line_kind scan_bytes(const char *text, size_t length) {
-	return sendmail_log_scan(copy_for_scan(text, length), length, &line);
+	return scan_with(sendmail_log_read, copy_for_scan(text, length), length);
 }
 
 static enum log_line_kind scan(const char *text) {
@@ -320,7 +320,7 @@ TEST(huge_lines) {
 		memcpy(text, start, sizeof(start) - 1);
 		for (size_t at = sizeof(start) - 1; at < length; at++)
 			text[at] = fillers[i][at % filler];
-		assert_int_equal(sendmail_log_scan(text, length, &line), LOG_LINE_BROKEN);
+		assert_int_equal(scan_bytes(text, length), LOG_LINE_BROKEN);
 	}
 	free(text);
 }
