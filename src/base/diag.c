@@ -7,7 +7,6 @@
  */
 #include "base/diag.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

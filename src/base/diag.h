@@ -4,8 +4,6 @@
 #ifndef BASE_DIAG_H
 #define BASE_DIAG_H
 
-#include <stdarg.h>
-
 struct diag {
 	int error;		/* errno, or 0 */
 	char text[512];

@@ -17,14 +17,13 @@
 #include <unistd.h>
 
 #define LINKS_MOST	16
+#define MADE_MODE	0755
 #define WALK		(O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 struct walk {
 	int fd;			/* where we are */
 	char rest[PATH_MAX];	/* still to be walked */
 	unsigned links;
-	bool make;
-	mode_t mode;
 };
 
 static int walk_failed(struct walk *walk, int error) {
@@ -63,8 +62,8 @@ static int walk_step(struct walk *walk, const char *name) {
 	struct stat status;
 	int fd = openat(walk->fd, name, WALK);
 
-	if (fd < 0 && errno == ENOENT && walk->make &&
-	    (mkdirat(walk->fd, name, walk->mode) == 0 || errno == EEXIST))
+	if (fd < 0 && errno == ENOENT &&
+	    (mkdirat(walk->fd, name, MADE_MODE) == 0 || errno == EEXIST))
 		fd = openat(walk->fd, name, WALK);
 	if (fd < 0)
 		return walk_failed(walk, errno);
@@ -84,8 +83,8 @@ static int walk_step(struct walk *walk, const char *name) {
 	return 0;
 }
 
-int trusted_path_open(const char *path, bool make, mode_t mode) {
-	struct walk walk = { .fd = open("/", O_PATH | O_CLOEXEC), .make = make, .mode = mode };
+int trusted_path_open(const char *path) {
+	struct walk walk = { .fd = open("/", O_PATH | O_CLOEXEC) };
 	int fd;
 
 	if (walk.fd < 0)

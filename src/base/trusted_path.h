@@ -7,12 +7,11 @@
 #define BASE_TRUSTED_PATH_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
-/* `path` is absolute.  Links are followed that belong to root or to who we are.  `make`: what is
- * missing is made, with `mode`.  A descriptor of the directory, or -1 with errno (EPERM: another's
- * link).  Any thread. */
-int trusted_path_open(const char *path, bool make, mode_t mode);
+/* `path` is absolute.  Links are followed that belong to root or to who we are.  What is missing is
+ * made, with mode 0755.  A descriptor of the directory, or -1 with errno (EPERM: another's link).
+ * Any thread. */
+int trusted_path_open(const char *path);
 
 /* Is what was opened by this name, without following a link, what the name leads to, and is that
  * its only name?  Else it may be another's file, that had this name for a moment.  *status: of

@@ -18,13 +18,9 @@
 
 #define ROUNDS_MAX	1000	/* in which a message is tried again, or a run has no end */
 
-const struct setting *scenario_row(const char *path) {
-	return setting_find_in(BOOK_SCENARIO, path);
-}
-
 bool scenario_value(const config_setting_t *group, const char *path,
     struct setting_value *out) {
-	return compilation_value_of(scenario_row(path), group, out);
+	return compilation_value_of(setting_find_in(BOOK_SCENARIO, path), group, out);
 }
 
 uint32_t scenario_value_at(const struct scenario *scenario, uint32_t changes, uint32_t count,

@@ -21,7 +21,6 @@ struct scenario_work {
 	bool full;			/* too much of something: said so */
 };
 
-const struct setting *scenario_row(const char *path);
 bool scenario_value(const config_setting_t *group, const char *path,
     struct setting_value *out);
 

@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/order.h"
 #include "lab/memory.h"
 

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/text.h"
 #include "lab/lab.h"
 #include "lab/memory.h"
 #include "lab/option_rows.h"

@@ -8,6 +8,7 @@
  *	log_points [-n POINTS] [-s SEED]
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

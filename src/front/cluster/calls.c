@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "front/cluster/internal.h"
-#include "segment/cluster/cluster_told.h"
 
 #define GREET_AGAIN_NS	(250 * NS_PER_MS)
 #define AGAINS_MOST	20

@@ -280,10 +280,6 @@ bool redis_subscribe(struct redis *redis, const char *channel) {
 	return true;
 }
 
-unsigned redis_waiting(const struct redis *redis) {
-	return redis->count;
-}
-
 bool redis_is_silent(const struct redis *redis, int64_t patience_ns, int64_t now_ns) {
 	return redis->waits_ns != 0 && now_ns - redis->waits_ns > patience_ns;
 }

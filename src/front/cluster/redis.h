@@ -64,7 +64,4 @@ bool redis_subscribe(struct redis *redis, const char *channel);
 /* Is something waited for, the connection or an answer, without a sign of life for so long? */
 bool redis_is_silent(const struct redis *redis, int64_t patience_ns, int64_t now_ns);
 
-/* How many commands wait for their answer. */
-unsigned redis_waiting(const struct redis *redis);
-
 #endif

@@ -13,7 +13,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "engine/account/account_health.h"
 #include "front/decision/journal_news.h"
 #include "front/decision/window_log.h"

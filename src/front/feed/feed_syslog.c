@@ -13,8 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "engine/feed/feed_files.h"
 #include "front/feed/feed_internal.h"
 #include "front/feed/followed_file.h"

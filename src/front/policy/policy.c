@@ -22,7 +22,6 @@
 #include <event2/event_struct.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -46,6 +46,32 @@ struct queue_scan {
 	int16_t by_watch[WATCHES_MAX];	/* number of the directory + 1 */
 };
 
+static void begin_scan(struct queue_drive *drive) {
+	struct queue_scan *scan = drive->scan;
+
+	scan->runs = true;
+	scan->wanted = false;
+	scan->anew = scan->next_anew;
+	scan->next_anew = false;
+	scan->directory = 0;
+	scan->names = 0;
+	scan->room_ns = 0;
+	scan->began_ns = drive->now_ns;
+	queue_scan_begin(drive->queue);
+}
+
+/* All directories are to be looked through, from the beginning; `anew`: what is known is read,
+ * too. */
+static void rescan(struct queue_drive *drive, bool anew) {
+	struct queue_scan *scan = drive->scan;
+
+	scan->next_anew |= anew;
+	if (scan->runs || !queue_scan_may_begin(drive->queue))
+		scan->wanted = true;
+	else
+		begin_scan(drive);
+}
+
 int queue_directory_open(struct queue_drive *drive, struct diag *diag) {
 	struct queue_scan *scan = calloc(1, sizeof(*scan));
 
@@ -61,7 +87,7 @@ int queue_directory_open(struct queue_drive *drive, struct diag *diag) {
 			scan->any_unwatched = true;
 	}
 	scan->first = true;
-	queue_directory_rescan(drive, false);
+	rescan(drive, false);
 	return 0;
 }
 
@@ -75,30 +101,6 @@ void queue_directory_close(struct queue_drive *drive) {
 }
 
 /* --- looking through ----------------------------------------------------------------- */
-
-static void begin_scan(struct queue_drive *drive) {
-	struct queue_scan *scan = drive->scan;
-
-	scan->runs = true;
-	scan->wanted = false;
-	scan->anew = scan->next_anew;
-	scan->next_anew = false;
-	scan->directory = 0;
-	scan->names = 0;
-	scan->room_ns = 0;
-	scan->began_ns = drive->now_ns;
-	queue_scan_begin(drive->queue);
-}
-
-void queue_directory_rescan(struct queue_drive *drive, bool anew) {
-	struct queue_scan *scan = drive->scan;
-
-	scan->next_anew |= anew;
-	if (scan->runs || !queue_scan_may_begin(drive->queue))
-		scan->wanted = true;
-	else
-		begin_scan(drive);
-}
 
 static void end_scan(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
@@ -192,7 +194,7 @@ void queue_directory_second(struct queue_drive *drive) {
 		return;
 	if (drive->now_ns >= scan->next_ns ||
 	    (scan->room_ns != 0 && drive->now_ns >= scan->room_ns))
-		queue_directory_rescan(drive, false);
+		rescan(drive, false);
 }
 
 int64_t queue_directory_next_ns(const struct queue_drive *drive) {
@@ -234,7 +236,7 @@ static void take_event(struct queue_drive *drive, const struct inotify_event *ev
 	if ((event->mask & IN_Q_OVERFLOW) != 0) {
 		log_event(EVENT_QUEUE, "text=\"change notifications were lost; rereading all "
 		    "queue directories\"");
-		queue_directory_rescan(drive, true);
+		rescan(drive, true);
 		return;
 	}
 	if (event->wd < 0 || event->wd >= WATCHES_MAX || scan->by_watch[event->wd] == 0)

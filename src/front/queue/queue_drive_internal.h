@@ -91,9 +91,6 @@ void queue_keep_second(struct queue_drive *drive);
 int queue_directory_open(struct queue_drive *drive, struct diag *diag);
 void queue_directory_close(struct queue_drive *drive);
 
-/* All directories are to be looked through, from the beginning; `anew`: what is known
- * is read, too. */
-void queue_directory_rescan(struct queue_drive *drive, bool anew);
 /* A part of it.  False: it is done. */
 bool queue_directory_step(struct queue_drive *drive);
 /* Each second: is it time for the next one? */

@@ -8,7 +8,6 @@
 #define FRONT_QUEUE_LINK_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "wire/queue/queue_order.h"
 

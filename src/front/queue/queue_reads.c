@@ -10,7 +10,6 @@
  * THREADS  The loop's.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>

@@ -5,8 +5,6 @@
  */
 #include "front/queue/queue_drive_internal.h"
 
-#include "base/clock.h"
-
 static uint64_t mix_text(uint64_t hash, const char *text) {
 	do
 		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);

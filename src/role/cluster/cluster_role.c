@@ -16,13 +16,13 @@
 #include "base/file_stamp.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/engine.h"
 #include "front/cluster/cluster.h"
 #include "front/decision/window_log.h"
 #include "role/link/row.h"
 #include "role/run/handover.h"
 
-struct cluster_secret *cluster_secret_page(struct diag *diag) {
+/* For the password: in no core, and in this process alone.  NULL with *diag. */
+static struct cluster_secret *secret_page(struct diag *diag) {
 	const size_t bytes = sizeof(struct cluster_secret);
 	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -59,14 +59,16 @@ static const char *read_first_line(int fd, struct cluster_secret *secret) {
 	return secret->length == 0 ? "it is empty" : NULL;
 }
 
-int cluster_role_open(const struct generation *generation, struct role_context *context,
+/* After fork, while it is still root: reads cluster.password_file.  -1 with *diag: there is no
+ * page for it. */
+static int cluster_role_open(const struct generation *generation, struct role_context *context,
     struct diag *diag) {
 	const char *path = generation_text(generation, generation->cluster.password_file);
 	struct cluster_secret *secret;
 	const char *wrong;
 	int fd;
 
-	secret = cluster_secret_page(diag);
+	secret = secret_page(diag);
 	context->secret = secret;
 	if (secret == NULL)
 		return -1;
@@ -100,7 +102,7 @@ static bool cluster_role_put(FILE *out, const struct role_context *context) {
 }
 
 static bool cluster_role_get(FILE *in, struct role_context *context, struct diag *diag) {
-	struct cluster_secret *secret = cluster_secret_page(diag);
+	struct cluster_secret *secret = secret_page(diag);
 
 	context->secret = secret;
 	return secret != NULL && handover_get(in, secret, sizeof(*secret));

@@ -19,12 +19,4 @@ struct cluster_secret {
 	uint64_t stamp;		/* of the file (base/file_stamp.h), from before it was read */
 };
 
-/* For the password: in no core, and in this process alone.  NULL with *diag. */
-struct cluster_secret *cluster_secret_page(struct diag *diag);
-
-/* After fork, while it is still root: reads cluster.password_file into a page that no core
- * has, and that this process alone has.  -1 with *diag: there is no such page. */
-int cluster_role_open(const struct generation *generation, struct role_context *context,
-    struct diag *diag);
-
 #endif

@@ -28,7 +28,6 @@
 #define ROOM_LEAST	(1 << 20)	/* bytes that are free */
 #define ROOM_TIMES	4		/* or so often the largest file of the run */
 #define OPTIONS_MAX	20
-#define OPTION_SIZE	64
 
 /* What a run must not have from the site: children that outlive it, a queue that is cut
  * off, a host for one process alone.  Its QueueLA stays: where the load is above it nothing is

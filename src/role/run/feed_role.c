@@ -6,11 +6,9 @@
  */
 #include "role/run/feed_role.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/sd_log.h"
 #include "engine/engine.h"
 #include "front/serve/sd_library.h"

@@ -31,13 +31,14 @@ bool handover_get(FILE *in, void *bytes, size_t size) {
 	return fread(bytes, size, 1, in) == 1;
 }
 
-bool handover_put_text(FILE *out, const char *text) {
+static bool put_text(FILE *out, const char *text) {
 	uint32_t length = (uint32_t)strlen(text);
 
 	return handover_put(out, &length, sizeof(length)) && (length == 0 || handover_put(out, text, length));
 }
 
-char *handover_get_text(FILE *in) {
+/* The caller's (malloc); NULL: the file is at its end, or there is no memory. */
+static char *get_text(FILE *in) {
 	uint32_t length;
 	char *text;
 
@@ -54,10 +55,10 @@ static bool put_logs(FILE *out, const struct role_context *context) {
 	for (unsigned i = 0; i < context->log_count; i++) {
 		const struct log_candidates *files = &context->logs[i];
 
-		if (!handover_put_text(out, files->log))
+		if (!put_text(out, files->log))
 			return false;
 		for (unsigned f = 0; f < files->count; f++)
-			if (!handover_put_text(out, files->list[f].path))
+			if (!put_text(out, files->list[f].path))
 				return false;
 	}
 	return true;
@@ -67,10 +68,10 @@ static bool get_logs(FILE *in, struct role_context *context) {
 	for (unsigned i = 0; i < context->log_count; i++) {
 		struct log_candidates *files = &context->logs[i];
 
-		if ((files->log = handover_get_text(in)) == NULL)
+		if ((files->log = get_text(in)) == NULL)
 			return false;
 		for (unsigned f = 0; f < files->count; f++)
-			if ((files->list[f].path = handover_get_text(in)) == NULL)
+			if ((files->list[f].path = get_text(in)) == NULL)
 				return false;
 	}
 	return true;

@@ -48,11 +48,9 @@ int handover_send(const struct handover *handover, struct diag *diag);
 /* After exec: closes `fd`.  -1 with *diag: it is no such file. */
 int handover_receive(int fd, struct handover *handover, struct diag *diag);
 
-/* For what rows put behind it (role/link/row.h).  False, NULL: the file is at its end, or there is
- * no memory.  A text that was read is the caller's (malloc). */
+/* For what rows put behind it (role/link/row.h).  False: the file is at its end, or there is
+ * no memory. */
 bool handover_put(FILE *out, const void *bytes, size_t size);
 bool handover_get(FILE *in, void *bytes, size_t size);
-bool handover_put_text(FILE *out, const char *text);
-char *handover_get_text(FILE *in);
 
 #endif

@@ -22,13 +22,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/trusted_path.h"
 #include "engine/journal/journal_room.h"
 #include "role/run/feed_role.h"
 
 #define LOOK_NS		(2 * NS_PER_SECOND)
-#define BASE_MODE	0755
 #define PLACE_MODE	0700
 
 static bool is_needed(const struct generation *generation, enum journal_room room) {
@@ -49,7 +47,7 @@ static bool is_needed(const struct generation *generation, enum journal_room roo
 
 /* All of it that is not there, opened. */
 static int open_base(const char *base, struct diag *diag) {
-	int fd = trusted_path_open(base, true, BASE_MODE);
+	int fd = trusted_path_open(base);
 
 	return fd >= 0 ? fd : errno == EPERM ?
 	    diag_set(diag, 0, "%s: symbolic links of users other than root are not followed",

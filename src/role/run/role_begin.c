@@ -10,7 +10,6 @@
  */
 #include "role/run/role_begin.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

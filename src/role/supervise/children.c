@@ -29,7 +29,6 @@
 #include "role/confine/sandbox.h"
 #include "role/supervise/alerts.h"
 #include "role/supervise/prepare.h"
-#include "role/supervise/row_links.h"
 #include "role/supervise/spawn.h"
 #include "segment/file/segment.h"
 
@@ -60,13 +59,9 @@ static void add_child(struct supervisor *supervisor, enum role_kind kind,
 	text_append(child->name, sizeof(child->name), 0, "%s.%u", word, number);
 }
 
-static bool is_planned(const struct supervisor *supervisor, uint32_t kind,
-    uint32_t number) {
-	unsigned i;
-
-	for (i = 0; i < supervisor->child_count; i++)
-		if ((uint32_t)supervisor->children[i].kind == kind &&
-		    supervisor->children[i].number == number)
+static bool is_planned(const struct supervisor *supervisor, enum role_kind kind) {
+	for (unsigned i = 0; i < supervisor->child_count; i++)
+		if (supervisor->children[i].kind == kind)
 			return true;
 	return false;
 }
@@ -110,7 +105,7 @@ void children_plan(struct supervisor *supervisor) {
 
 static void add_later(struct supervisor *supervisor, enum role_kind kind, const char *word,
     bool needed) {
-	if (needed && !is_planned(supervisor, kind, 0))
+	if (needed && !is_planned(supervisor, kind))
 		add_child(supervisor, kind, word, 0, 0);
 }
 
