@@ -12,7 +12,7 @@
 #define RELAY ", relay=mx.example.net[192.0.2.7]:25" TAIL
 
 static enum log_line_kind scan_bytes(const char *text, size_t length) {
-	return scan_with(postfix_log_read, copy_for_scan(text, length), length);
+	return scan_with(postfix_log_read, text, length);
 }
 
 static enum log_line_kind scan(const char *text) {

@@ -10,7 +10,7 @@
 #define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
 
 static enum log_line_kind scan(const char *text) {
-	return scan_with(postfix_log_read, copy_for_scan(text, strlen(text)), strlen(text));
+	return scan_with(postfix_log_read, text, strlen(text));
 }
 
 /* Postfix 3.10 names the message, or NOQUEUE, where a session is lost. */

@@ -13,7 +13,7 @@
 #define TAIL RELAY ", dsn=2.0.0, stat=Sent (ok)"
 
 static enum log_line_kind scan_bytes(const char *text, size_t length) {
-	return scan_with(sendmail_log_read, copy_for_scan(text, length), length);
+	return scan_with(sendmail_log_read, text, length);
 }
 
 static enum log_line_kind scan(const char *text) {
