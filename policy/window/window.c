@@ -135,7 +135,7 @@ bool window_is_sound(const struct window *window) {
 	    is_time(window->until_ns) && is_time(window->canary_ns) &&
 	    is_within(window->success, -1, 2) && is_within(window->failure, -2, 2) &&
 	    is_within(window->fail_cohorts, 0, COHORTS_MOST) &&
-	    (window->usual_level != 0 || window->usual_100us == 0);
+	    (window->usual_level != 0 || window->usual_10ms == 0);
 }
 
 void window_adjust(struct window *window, const struct window_settings *settings) {
@@ -144,9 +144,11 @@ void window_adjust(struct window *window, const struct window_settings *settings
 		forget_feedback(window);
 		window->refused_run = 0;
 		window->canary_out = 0;
+		window_slow_forget(window);
 		/* Only probe has canaries to get above what it found. */
 		if (settings->law != WINDOW_LAW_PROBE && !window->told)
 			window->ceiling = 0;
+		window->slow_ceiling = 0;
 		if (!window_is_shut(window))
 			be_open(window);
 	}
@@ -172,6 +174,8 @@ void window_die(struct window *window, const struct window_settings *settings,
 	window->cause = WINDOW_CAUSE_COHORTS;
 	window->until_ns = now_ns + settings->suspend_ns;
 	window->canary_out = 0;
+	if (!window->slow_ceiling)
+		window_slow_forget(window);
 	window_set(window, settings, settings->initial);
 	change->died = true;
 }

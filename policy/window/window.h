@@ -117,10 +117,12 @@ struct window {
 	uint16_t calm : 13;		/* accepted since the last canary */
 	/* probe; see window_slow.c */
 	uint64_t usual_level : 12;	/* 0: none yet */
-	uint64_t usual_100us : 22;	/* what a delivery takes up to there; 0: not known */
-	uint64_t above_100us : 22;	/* and above it, of late; 0: none yet */
-	uint64_t above_seen : 4;	/* deliveries above it since it was judged */
-	uint64_t slow_seen : 4;		/* of them that were slow */
+	uint64_t usual_10ms : 16;	/* what a delivery takes up to there; 0: not known */
+	uint64_t above_10ms : 16;	/* and above it, of late; 0: none yet */
+	uint64_t above_seen : 3;	/* deliveries above it since it was judged */
+	uint64_t slow_seen : 3;		/* of them that were slow */
+	uint64_t flight_seen : 2;	/* of them that are of the same flight as the last */
+	uint64_t flight_end : 12;	/* when the first of these ended: seconds, in a circle */
 };
 _Static_assert(sizeof(struct window) == 64, "eight words");
 

@@ -57,6 +57,8 @@ void window_slow_hear(struct window *window, const struct window_settings *setti
     uint32_t level, int64_t took_ns, int64_t now_ns);
 /* Was it so slow that the ceiling, which was found by slow ones, holds? */
 bool window_slow_confirms(const struct window *window, uint32_t level, int64_t took_ns);
+/* What is usual is learned anew. */
+void window_slow_forget(struct window *window);
 
 /* Its canaries (window_canary.c).  The next may go after the interval of canary_step. */
 void window_canary_wait(struct window *window, const struct window_settings *settings,

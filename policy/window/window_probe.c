@@ -67,6 +67,9 @@ static void turn_accepted(struct window *window, const struct window_settings *s
 	window->accepted[1] = next ? window->accepted[0] : 0;
 	window->accepted[0] = 0;
 	window->accepted_span = (uint8_t)span;
+	/* a canary above a slow ceiling is compared with it */
+	if (!next && !window->slow_ceiling)
+		window_slow_forget(window);
 	if (!next || window->refused_run == 0 ||
 	    (uint16_t)(tick(now_ns) - window->run_first) > OLD_TICKS) {
 		window->refused_run = 0;

@@ -7,25 +7,29 @@
  * less either.  Where most of some deliveries at higher levels took more than twice that, more in
  * flight means less mail: the usual level is the ceiling.  Where few did, the usual level is
  * theirs from now on.  One long message changes little: durations are clipped, and most of the
- * deliveries have to be slow.  Only what was delivered counts: a refused recipient costs no DATA.
+ * deliveries have to be slow.  One stall changes little, too: of those in flight together only a
+ * few are counted.  Only what was delivered counts: a refused recipient costs no DATA.
  *
  * A canary above such a ceiling that is slow itself counts as refused.  A slow canary slows the
  * deliveries that start beside it, so canaries have long intervals, however many are accepted.
  *
  * A site that gets slow at every level changes what is usual, and no window: so a tarpit is found
- * while the window grows, not where it begins later at a level that is used already.
+ * while the window grows, not where it begins later at a level that is used already.  So what is
+ * usual is learned anew after a time without mail.
  * Errors: none.  Threads: no state.
  */
 #include "policy/window/window_internal.h"
 
-#define UNIT_NS		INT64_C(100000)
-#define TOOK_MOST	((UINT32_C(1) << 22) - 1)	/* 419 s */
+#define UNIT_NS		(SECOND / 100)
+#define TOOK_MOST	UINT16_MAX		/* 655 s */
 #define LEVEL_MOST	((1u << 12) - 1)
 #define SAMPLES		8u
+#define FLIGHT_COUNTS	3u	/* so many of one flight are counted */
+#define CIRCLE		(1u << 12)	/* seconds */
 #define SLOW_ENOUGH	7u	/* of them: it is slow */
 #define QUICK_ENOUGH	3u	/* slow ones of them, at most: it is not */
 #define SLOW_TIMES	2u	/* beside a share in proportion to the level */
-#define LATER_LEAST	10000u	/* 1 s: less is no tarpit, whatever the share */
+#define LATER_LEAST	100u	/* 1 s: less is no tarpit, whatever the share */
 #define CLIP_TIMES	4u
 #define CANARY_STEP	5u	/* 320 s by default */
 
@@ -36,7 +40,7 @@ static uint32_t duration(int64_t took_ns) {
 }
 
 static bool is_slow(const struct window *window, uint32_t level, uint32_t took) {
-	uint64_t usual = window->usual_100us, usual_level = window->usual_level;
+	uint64_t usual = window->usual_10ms, usual_level = window->usual_level;
 
 	if (level < usual_level)
 		level = (uint32_t)usual_level;
@@ -46,7 +50,7 @@ static bool is_slow(const struct window *window, uint32_t level, uint32_t took) 
 
 /* Moves 1/`part` of the way from the mean to `took`. */
 static uint32_t smooth(const struct window *window, uint32_t mean, uint32_t took, uint32_t part) {
-	uint32_t usual = window->usual_100us;
+	uint32_t usual = window->usual_10ms;
 
 	if (usual > 0 && took > CLIP_TIMES * usual)
 		took = CLIP_TIMES * usual;
@@ -64,16 +68,22 @@ static void set_usual_level(struct window *window, uint32_t level) {
 	window->usual_level = (level < LEVEL_MOST ? level : LEVEL_MOST) & LEVEL_MOST;
 }
 
+void window_slow_forget(struct window *window) {
+	window->usual_level = 0;
+	window->usual_10ms = window->above_10ms = 0;
+	window->above_seen = window->slow_seen = window->flight_seen = 0;
+}
+
 /* Enough were seen above the usual level. */
 static void judge_level(struct window *window, const struct window_settings *settings,
-    uint32_t level, int64_t now_ns) {
-	uint32_t slow = window->slow_seen, usual_level = window->usual_level;
+    uint32_t level, uint32_t slow, int64_t now_ns) {
+	uint32_t usual_level = window->usual_level;
 	uint32_t most = usual_level + usual_level / 4 + 1;
 
 	if (slow <= QUICK_ENOUGH) {
 		/* the last one may be of a burst that the others were not */
 		set_usual_level(window, level < most ? level : most);
-		window->usual_100us = window->above_100us;
+		window->usual_10ms = window->above_10ms;
 	} else if (slow >= SLOW_ENOUGH && !window->told &&
 	    (window->ceiling == 0 || window->ceiling > usual_level)) {
 		window_lower_ceiling(window, settings, usual_level, now_ns);
@@ -82,27 +92,45 @@ static void judge_level(struct window *window, const struct window_settings *set
 		window->canary_step = CANARY_STEP;
 		window_canary_wait(window, settings, now_ns);
 	}
-	window->above_seen = window->slow_seen = 0;
-	window->above_100us = 0;
+	window->above_seen = window->slow_seen = window->flight_seen = 0;
+	window->above_10ms = 0;
+}
+
+/* Is it one of those counted?  Those in flight when the first of a flight ended are of its flight. */
+static bool counts(struct window *window, int64_t took_ns, int64_t now_ns) {
+	uint32_t start = (uint32_t)((now_ns - took_ns) / SECOND) % CIRCLE;
+
+	if (window->above_seen == 0 || (start - window->flight_end) % CIRCLE < CIRCLE / 2) {
+		window->flight_seen = 0;
+		window->flight_end = (uint32_t)(now_ns / SECOND) % CIRCLE;
+	}
+	if (window->flight_seen >= FLIGHT_COUNTS)
+		return false;
+	window->flight_seen = (window->flight_seen + 1u) & 0x3;
+	return true;
 }
 
 void window_slow_hear(struct window *window, const struct window_settings *settings,
     uint32_t level, int64_t took_ns, int64_t now_ns) {
-	uint32_t took = duration(took_ns);
+	uint32_t took = duration(took_ns), seen, slow;
 
 	if (took_ns <= 0)
 		return;
 	if (window->usual_level == 0)
 		set_usual_level(window, settings->initial);
 	if (level <= window->usual_level) {
-		window->usual_100us = smooth(window, window->usual_100us, took, 16) & TOOK_MOST;
+		window->usual_10ms = smooth(window, window->usual_10ms, took, 16) & TOOK_MOST;
 		return;
 	}
-	if (window->usual_100us == 0)
+	if (window->usual_10ms == 0 || !counts(window, took_ns, now_ns))
 		return;
-	window->above_100us = smooth(window, window->above_100us, took, 8) & TOOK_MOST;
-	window->slow_seen = (window->slow_seen + is_slow(window, level, took)) & 0xf;
-	window->above_seen = (window->above_seen + 1u) & 0xf;
-	if (window->above_seen >= SAMPLES)
-		judge_level(window, settings, level, now_ns);
+	window->above_10ms = smooth(window, window->above_10ms, took, 8) & TOOK_MOST;
+	seen = window->above_seen + 1u;
+	slow = window->slow_seen + is_slow(window, level, took);
+	if (seen == SAMPLES) {
+		judge_level(window, settings, level, slow, now_ns);
+		return;
+	}
+	window->above_seen = seen & 0x7;
+	window->slow_seen = slow & 0x7;
 }

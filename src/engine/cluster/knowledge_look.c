@@ -30,7 +30,8 @@ struct knowledge_stand knowledge_stand_of(const struct destination_state *state,
 		stand.held = window->state == WINDOW_HELD;
 		stand.until_ns = window->until_ns;
 	}
-	stand.ceiling = window->ceiling;
+	/* a slow one is what this node's mail meets */
+	stand.ceiling = window->slow_ceiling ? 0 : window->ceiling;
 	stand.told = stand.ceiling != 0 && (state->flags & DESTINATION_CEILING) != 0;
 	return stand;
 }

@@ -44,7 +44,7 @@
 	X("calm", w->calm, 0x1fff &) \
 	X("slow", w->slow_ceiling, (bool)) \
 	X("usual_level", w->usual_level, 0xfff &) \
-	X("usual_100us", w->usual_100us, 0x3fffff &)
+	X("usual_10ms", w->usual_10ms, 0xffff &)
 
 /* --- writing ------------------------------------------------------------------- */
 

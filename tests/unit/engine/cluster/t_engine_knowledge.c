@@ -2,6 +2,7 @@
 /* What nodes of a cluster know of destinations. */
 #include "tests/unit/test.h"
 #include "base/decision_id.h"
+#include "engine/cluster/knowledge_internal.h"
 #include "segment/decision/decisions.h"
 #include "tests/unit/engine/cluster/knowledge_world.h"
 
@@ -338,6 +339,14 @@ TEST_IN(begin, end, what_came_from_others_is_not_told) {
 	knowledge_begin_hearing(stores[0]);
 	knowledge_heard_all(stores[0], true, now_ns);
 	assert_int_equal(tell(0), 2);
+}
+
+TEST(a_ceiling_that_slowness_taught_is_not_for_other_nodes) {
+	struct destination_state here = { .begun = true, .window = { .ceiling = 5 } };
+
+	assert_int_equal(knowledge_stand_of(&here, now_ns).ceiling, 5);
+	here.window.slow_ceiling = 1;
+	assert_int_equal(knowledge_stand_of(&here, now_ns).ceiling, 0);
 }
 
 TEST_IN(begin, end, told_by_hand_a_ceiling_may_rise) {

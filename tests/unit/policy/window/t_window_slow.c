@@ -21,7 +21,7 @@ static void begin_usual(struct bench *bench) {
 	begin(bench, WINDOW_LAW_PROBE, "1");
 	deliver_many(bench, 5, 5, 2 * SECOND);
 	assert_int_equal(bench->window.usual_level, 5);
-	assert_int_equal(bench->window.usual_100us, 20000);
+	assert_int_equal(bench->window.usual_10ms, 200);
 	assert_int_equal(bench->window.ceiling, 0);
 }
 
@@ -46,7 +46,7 @@ TEST(what_takes_its_share_of_the_level_is_no_tarpit) {
 	assert_int_equal(b.window.ceiling, 0);
 	/* 8 s at most count of each: the mean is 4.8 s now, usual for 6 */
 	assert_int_equal(b.window.usual_level, 6);
-	assert_int_equal(b.window.usual_100us, 48000);
+	assert_int_equal(b.window.usual_10ms, 480);
 }
 
 /* A site that serves five at a time takes 2 s * level / 5. */
@@ -73,7 +73,7 @@ TEST(a_site_that_is_slow_at_every_level_changes_no_window) {
 	for (int i = 0; i < 200; i++)
 		deliver(&b, 1 + (uint32_t)i % 5, 60 * SECOND);
 	assert_int_equal(b.window.ceiling, 0);
-	assert_in_range(b.window.usual_100us, 595000, 600000);
+	assert_in_range(b.window.usual_10ms, 5950, 6000);
 }
 
 /* 320 s later; refused while it is slow, and a climb once it is quick. */
@@ -103,9 +103,72 @@ TEST(a_tarpit_in_a_log) {
 		window_took(&b.window, &b.settings, 3, 2 * SECOND, b.now, &b.change);
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(b.window.ceiling, 0);
+		b.now += 32 * SECOND;
 		window_took(&b.window, &b.settings, 9, 32 * SECOND, b.now, &b.change);
 	}
 	assert_int_equal(b.window.ceiling, 5);
+}
+
+/* Twelve that were in flight together and hung for a minute count as three; the same a second
+ * time as six.  Of a third time the second is the eighth. */
+TEST(one_stall_is_no_tarpit) {
+	begin_usual(&b);
+	for (int stall = 0; stall < 2; stall++) {
+		b.now += 60 * SECOND;
+		for (int i = 0; i < 12; i++)
+			window_took(&b.window, &b.settings, 12, 60 * SECOND - i * SECOND, b.now,
+			    &b.change);
+		assert_int_equal(b.window.above_seen, 3 * (stall + 1));
+		assert_int_equal(b.window.ceiling, 0);
+	}
+	b.now += 60 * SECOND;
+	window_took(&b.window, &b.settings, 12, 60 * SECOND, b.now, &b.change);
+	assert_int_equal(b.window.ceiling, 0);
+	window_took(&b.window, &b.settings, 12, 60 * SECOND, b.now, &b.change);
+	assert_int_equal(b.window.ceiling, 5);
+}
+
+/* The circle of seconds is 4096 long; the first to be counted is counted at any time. */
+TEST(a_flight_of_long_ago_takes_none_away) {
+	for (int64_t pause = 0; pause < 5000; pause += 500) {
+		begin_usual(&b);
+		deliver_many(&b, 8, 6, 2 * SECOND);
+		assert_int_equal(b.window.usual_level, 6);
+		for (int64_t minute = 0; minute < pause / 60; minute++)
+			deliver(&b, 5, 60 * SECOND);
+		deliver(&b, 7, 2 * SECOND);
+		assert_int_equal(b.window.above_seen, 1);
+	}
+}
+
+/* It was quick up to 20, and is a tarpit above 5 the next morning. */
+TEST(after_a_time_without_mail_what_is_usual_is_learned_anew) {
+	begin_usual(&b);
+	for (uint32_t level = 6; level <= 20; level++)
+		deliver_many(&b, 8, level, 2 * SECOND);
+	assert_int_equal(b.window.usual_level, 20);
+	b.now += 8 * 3600 * SECOND;
+	deliver_many(&b, 5, 5, 2 * SECOND);
+	assert_int_equal(b.window.usual_level, 5);
+	deliver_many(&b, 8, 6, 32 * SECOND);
+	assert_int_equal(b.window.ceiling, 5);
+	/* what a canary above it is compared with stays known */
+	b.now += 8 * 3600 * SECOND;
+	deliver(&b, 1, 3 * SECOND);
+	assert_in_range(b.window.usual_10ms, 200, 299);
+	assert_true(b.window.slow_ceiling);
+}
+
+TEST(another_law_keeps_nothing_of_it) {
+	begin_usual(&b);
+	deliver_many(&b, 8, 6, 32 * SECOND);
+	b.settings.law = WINDOW_LAW_DOCUMENT;
+	window_adjust(&b.window, &b.settings);
+	assert_int_equal(b.window.ceiling, 0);
+	assert_false(b.window.slow_ceiling);
+	assert_int_equal(b.window.usual_level, 0);
+	assert_int_equal(b.window.usual_10ms, 0);
+	assert_true(window_is_sound(&b.window));
 }
 
 /* Somebody who told of a ceiling knows better; a duration that is not known says nothing. */
@@ -144,7 +207,7 @@ TEST(what_was_not_delivered_says_nothing_of_durations) {
 		window_result(&b.window, &b.settings, &(const struct window_result){
 		    .class = RESULT_RCPT_TEMPORARY, .level = 5, .in_flight = 4, .start_ns = b.now - 1,
 		    .took_ns = SECOND / 10 }, b.now, &b.change);
-	assert_int_equal(b.window.usual_100us, 20000);
+	assert_int_equal(b.window.usual_10ms, 200);
 }
 
 /* 320 acceptances in 16 s pay for a refused canary, and not for a slow one. */
