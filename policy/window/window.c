@@ -9,6 +9,7 @@
  */
 #include "policy/window/window.h"
 
+#include "policy/window/level.h"
 #include "policy/window/window_internal.h"
 
 /* The bounds of src/defs/settings.def. */
@@ -265,14 +266,15 @@ void window_late_level(struct window *window, const struct window_settings *sett
 	change->window = window->concurrency != concurrency || window->ceiling != ceiling;
 }
 
-void window_took(struct window *window, const struct window_settings *settings, uint32_t beside,
-    int64_t took_ns, int64_t now_ns, struct window_change *change) {
+void window_took(struct window *window, const struct window_settings *settings,
+    const struct level_verdict *verdict, int64_t now_ns, struct window_change *change) {
 	uint16_t concurrency = window->concurrency, ceiling = window->ceiling;
 
 	*change = (struct window_change){ false, false, false };
-	if (settings->law != WINDOW_LAW_PROBE || beside == 0 || window_is_shut(window))
+	if (settings->law != WINDOW_LAW_PROBE || verdict->beside == 0 || window_is_shut(window))
 		return;
-	window_slow_hear(window, settings, beside, took_ns, now_ns);
+	window_slow_hear(window, settings, verdict->beside, verdict->start_ns,
+	    verdict->took_ns, now_ns);
 	be_open(window);
 	change->window = window->concurrency != concurrency || window->ceiling != ceiling;
 }

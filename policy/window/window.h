@@ -21,6 +21,8 @@
 
 #include "policy/reply/reply.h"
 
+struct level_verdict;
+
 enum window_law { WINDOW_LAW_PROBE, WINDOW_LAW_POSTFIX, WINDOW_LAW_DOCUMENT, WINDOW_LAW_COUNT };
 /* "probe", "postfix", "document" */
 const char *window_law_word(enum window_law law);
@@ -121,8 +123,7 @@ struct window {
 	uint64_t above_10ms : 16;	/* and above it, of late; 0: none yet */
 	uint64_t above_seen : 3;	/* deliveries above it since it was judged */
 	uint64_t slow_seen : 3;		/* of them that were slow */
-	uint64_t flight_seen : 2;	/* of them that are of the same flight as the last */
-	uint64_t flight_end : 12;	/* when the first of these ended: seconds, in a circle */
+	uint64_t first_end : 14;	/* when the first of them ended: seconds, in a circle */
 };
 _Static_assert(sizeof(struct window) == 64, "eight words");
 
@@ -171,10 +172,10 @@ void window_result(struct window *window, const struct window_settings *settings
 void window_late_level(struct window *window, const struct window_settings *settings,
     enum result_class class, uint32_t level, int64_t now_ns, struct window_change *change);
 
-/* Of such a result that was delivered: so long it took, with so many in flight when it started,
- * itself included (0: not known). */
-void window_took(struct window *window, const struct window_settings *settings, uint32_t beside,
-    int64_t took_ns, int64_t now_ns, struct window_change *change);
+/* Of such a result that was delivered: when it started, how long it took, and with how many in
+ * flight. */
+void window_took(struct window *window, const struct window_settings *settings,
+    const struct level_verdict *verdict, int64_t now_ns, struct window_change *change);
 
 /* Time passes: a destination whose suspension or hold has ended comes back, a canary
  * that was lost is given up. */

@@ -51,10 +51,10 @@ bool window_is_noisy(const struct window *window);
 void window_lower_ceiling(struct window *window, const struct window_settings *settings,
     uint32_t ceiling, int64_t since_ns);
 
-/* Sites that get slow (window_slow.c).  One of this level (not 0) was accepted; took_ns 0 says
+/* Sites that get slow (window_slow.c).  One of this level (not 0) was delivered; took_ns 0 says
  * nothing. */
 void window_slow_hear(struct window *window, const struct window_settings *settings,
-    uint32_t level, int64_t took_ns, int64_t now_ns);
+    uint32_t level, int64_t start_ns, int64_t took_ns, int64_t now_ns);
 /* Was it so slow that the ceiling, which was found by slow ones, holds? */
 bool window_slow_confirms(const struct window *window, uint32_t level, int64_t took_ns);
 /* What is usual is learned anew. */

@@ -299,7 +299,8 @@ static void hear_success(struct window *window, const struct window_settings *se
 	window->noise = (uint16_t)(window->noise - window->noise / 16);
 	window_canary_calm(window, settings, now_ns);
 	if (result->level != 0 && result->class == RESULT_OK)
-		window_slow_hear(window, settings, result->level, result->took_ns, now_ns);
+		window_slow_hear(window, settings, result->level, result->start_ns,
+		    result->took_ns, now_ns);
 	if (result->level != 0 &&
 	    !window_slow_confirms(window, result->level, result->took_ns)) {
 		int sign = contradicts(window, settings, result);

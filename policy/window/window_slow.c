@@ -7,8 +7,8 @@
  * less either.  Where most of some deliveries at higher levels took more than twice that, more in
  * flight means less mail: the usual level is the ceiling.  Where few did, the usual level is
  * theirs from now on.  One long message changes little: durations are clipped, and most of the
- * deliveries have to be slow.  One stall changes little, too: of those in flight together only a
- * few are counted.  Only what was delivered counts: a refused recipient costs no DATA.
+ * deliveries have to be slow.  One stall changes nothing: some have to start after the first had
+ * ended.  Only what was delivered counts: a refused recipient costs no DATA.
  *
  * A canary above such a ceiling that is slow itself counts as refused.  A slow canary slows the
  * deliveries that start beside it, so canaries have long intervals, however many are accepted.
@@ -24,8 +24,7 @@
 #define TOOK_MOST	UINT16_MAX		/* 655 s */
 #define LEVEL_MOST	((1u << 12) - 1)
 #define SAMPLES		8u
-#define FLIGHT_COUNTS	3u	/* so many of one flight are counted */
-#define CIRCLE		(1u << 12)	/* seconds */
+#define CIRCLE		(1u << 14)	/* seconds */
 #define SLOW_ENOUGH	7u	/* of them: it is slow */
 #define QUICK_ENOUGH	3u	/* slow ones of them, at most: it is not */
 #define SLOW_TIMES	2u	/* beside a share in proportion to the level */
@@ -37,6 +36,10 @@ static uint32_t duration(int64_t took_ns) {
 	int64_t units = took_ns / UNIT_NS;
 
 	return units < 1 ? 1 : units < TOOK_MOST ? (uint32_t)units : TOOK_MOST;
+}
+
+static uint32_t second(int64_t time_ns) {
+	return (uint32_t)(time_ns / SECOND) % CIRCLE;
 }
 
 static bool is_slow(const struct window *window, uint32_t level, uint32_t took) {
@@ -71,7 +74,7 @@ static void set_usual_level(struct window *window, uint32_t level) {
 void window_slow_forget(struct window *window) {
 	window->usual_level = 0;
 	window->usual_10ms = window->above_10ms = 0;
-	window->above_seen = window->slow_seen = window->flight_seen = 0;
+	window->above_seen = window->slow_seen = 0;
 }
 
 /* Enough were seen above the usual level. */
@@ -92,26 +95,12 @@ static void judge_level(struct window *window, const struct window_settings *set
 		window->canary_step = CANARY_STEP;
 		window_canary_wait(window, settings, now_ns);
 	}
-	window->above_seen = window->slow_seen = window->flight_seen = 0;
+	window->above_seen = window->slow_seen = 0;
 	window->above_10ms = 0;
 }
 
-/* Is it one of those counted?  Those in flight when the first of a flight ended are of its flight. */
-static bool counts(struct window *window, int64_t took_ns, int64_t now_ns) {
-	uint32_t start = (uint32_t)((now_ns - took_ns) / SECOND) % CIRCLE;
-
-	if (window->above_seen == 0 || (start - window->flight_end) % CIRCLE < CIRCLE / 2) {
-		window->flight_seen = 0;
-		window->flight_end = (uint32_t)(now_ns / SECOND) % CIRCLE;
-	}
-	if (window->flight_seen >= FLIGHT_COUNTS)
-		return false;
-	window->flight_seen = (window->flight_seen + 1u) & 0x3;
-	return true;
-}
-
 void window_slow_hear(struct window *window, const struct window_settings *settings,
-    uint32_t level, int64_t took_ns, int64_t now_ns) {
+    uint32_t level, int64_t start_ns, int64_t took_ns, int64_t now_ns) {
 	uint32_t took = duration(took_ns), seen, slow;
 
 	if (took_ns <= 0)
@@ -122,11 +111,19 @@ void window_slow_hear(struct window *window, const struct window_settings *setti
 		window->usual_10ms = smooth(window, window->usual_10ms, took, 16) & TOOK_MOST;
 		return;
 	}
-	if (window->usual_10ms == 0 || !counts(window, took_ns, now_ns))
+	if (window->usual_10ms == 0)
 		return;
 	window->above_10ms = smooth(window, window->above_10ms, took, 8) & TOOK_MOST;
 	seen = window->above_seen + 1u;
 	slow = window->slow_seen + is_slow(window, level, took);
+	if (seen == 1)
+		window->first_end = second(start_ns + took_ns) & (CIRCLE - 1);
+	if (seen == SAMPLES && slow >= SLOW_ENOUGH &&
+	    (second(start_ns) - window->first_end) % CIRCLE >= CIRCLE / 2) {
+		/* all may be of one stall */
+		seen /= 2;
+		slow /= 2;
+	}
 	if (seen == SAMPLES) {
 		judge_level(window, settings, level, slow, now_ns);
 		return;

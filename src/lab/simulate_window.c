@@ -327,8 +327,7 @@ static void report_levels(struct world *world) {
 			continue;
 		window_late_level(&world->window, settings, class_of(verdict.accepted),
 		    level_heard(&verdict, world->window.ceiling), world->now_ns, &change);
-		window_took(&world->window, settings, verdict.beside, verdict.took_ns,
-		    world->now_ns, &change);
+		window_took(&world->window, settings, &verdict, world->now_ns, &change);
 	}
 }
 

@@ -58,8 +58,7 @@ static void tell_verdicts(struct world *world, int64_t until) {
 		window_late_level(&world->window, &world->settings, verdict.accepted ?
 		    RESULT_OK : RESULT_SITE_FAILURE, verdict.level, world->now, &change);
 		MUST(verdict.beside <= 2 * ROOM + 1);
-		window_took(&world->window, &world->settings, verdict.beside, verdict.took_ns,
-		    world->now, &change);
+		window_took(&world->window, &world->settings, &verdict, world->now, &change);
 		MUST(window_is_sound(&world->window));
 	}
 }

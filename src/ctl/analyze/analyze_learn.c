@@ -169,8 +169,7 @@ static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
 		note_change(own, &change, now_ns);
 		if (class != RESULT_OK)
 			continue;
-		window_took(&shown->window, &shown->settings, verdict.beside, verdict.took_ns,
-		    now_ns, &change);
+		window_took(&shown->window, &shown->settings, &verdict, now_ns, &change);
 		note_change(own, &change, now_ns);
 	}
 }

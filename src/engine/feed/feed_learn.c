@@ -103,8 +103,8 @@ static void hear_levels(struct state_lock *lock, const struct window_rules *rule
 		note_change(told, &change);
 		if ((verdicts[i].tag & 0xff) != RESULT_OK)
 			continue;
-		window_took(&lock->state.window, &rules->settings, verdicts[i].beside,
-		    verdicts[i].took_ns, now_ns, &change);
+		window_took(&lock->state.window, &rules->settings, &verdicts[i],
+		    now_ns, &change);
 		note_change(told, &change);
 	}
 }

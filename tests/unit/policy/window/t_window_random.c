@@ -5,6 +5,7 @@
  * sources say, written here once more as they stand there.
  */
 #include "tests/unit/test.h"
+#include "policy/window/level.h"
 #include "policy/window/window.h"
 #include "tests/unit/random.h"
 
@@ -216,8 +217,9 @@ static void do_something(struct random *random, struct window *window,
 	case 9:
 	case 10:
 		window_late_level(window, settings, result.class, result.level, now, change);
-		window_took(window, settings, result.level,
-		    (int64_t)random_below(random, 100) * SECOND, now, change);
+		window_took(window, settings, &(const struct level_verdict){ .beside = result.level,
+		    .start_ns = result.start_ns,
+		    .took_ns = (int64_t)random_below(random, 100) * SECOND }, now, change);
 		break;
 	default:
 		if (random_below(random, 2) > 0)

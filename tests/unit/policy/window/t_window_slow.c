@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* The law probe and sites that get slow instead of refusing, with numbers worked out by hand. */
 #include "tests/unit/test.h"
+#include "policy/window/level.h"
 #include "tests/unit/policy/window/window_bench.h"
 
 static void deliver(struct bench *bench, uint32_t level, int64_t took_ns) {
@@ -9,6 +10,13 @@ static void deliver(struct bench *bench, uint32_t level, int64_t took_ns) {
 	    .class = RESULT_OK, .level = level, .in_flight = level - 1,
 	    .start_ns = bench->now - took_ns, .took_ns = took_ns }, bench->now, &bench->change);
 	assert_true(window_is_sound(&bench->window));
+}
+
+/* Of a log: it ended now. */
+static void hear_of(struct bench *bench, uint32_t beside, int64_t took_ns) {
+	window_took(&bench->window, &bench->settings, &(const struct level_verdict){
+	    .beside = beside, .start_ns = bench->now - took_ns, .took_ns = took_ns }, bench->now,
+	    &bench->change);
 }
 
 static void deliver_many(struct bench *bench, int count, uint32_t level, int64_t took_ns) {
@@ -100,45 +108,35 @@ TEST(a_slow_canary_is_refused) {
 TEST(a_tarpit_in_a_log) {
 	begin(&b, WINDOW_LAW_PROBE, "1");
 	for (int i = 0; i < 5; i++)
-		window_took(&b.window, &b.settings, 3, 2 * SECOND, b.now, &b.change);
+		hear_of(&b, 3, 2 * SECOND);
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(b.window.ceiling, 0);
 		b.now += 32 * SECOND;
-		window_took(&b.window, &b.settings, 9, 32 * SECOND, b.now, &b.change);
+		hear_of(&b, 9, 32 * SECOND);
 	}
 	assert_int_equal(b.window.ceiling, 5);
 }
 
-/* Twelve that were in flight together and hung for a minute count as three; the same a second
- * time as six.  Of a third time the second is the eighth. */
+/* Twenty hung together, and what starts when the first has ended is quick. */
 TEST(one_stall_is_no_tarpit) {
 	begin_usual(&b);
-	for (int stall = 0; stall < 2; stall++) {
-		b.now += 60 * SECOND;
-		for (int i = 0; i < 12; i++)
-			window_took(&b.window, &b.settings, 12, 60 * SECOND - i * SECOND, b.now,
-			    &b.change);
-		assert_int_equal(b.window.above_seen, 3 * (stall + 1));
-		assert_int_equal(b.window.ceiling, 0);
-	}
 	b.now += 60 * SECOND;
-	window_took(&b.window, &b.settings, 12, 60 * SECOND, b.now, &b.change);
+	for (int i = 0; i < 20; i++)
+		hear_of(&b, 12, 60 * SECOND - i * SECOND);
 	assert_int_equal(b.window.ceiling, 0);
-	window_took(&b.window, &b.settings, 12, 60 * SECOND, b.now, &b.change);
-	assert_int_equal(b.window.ceiling, 5);
+	deliver_many(&b, 8, 12, 2 * SECOND);
+	assert_int_equal(b.window.ceiling, 0);
 }
 
-/* The circle of seconds is 4096 long; the first to be counted is counted at any time. */
-TEST(a_flight_of_long_ago_takes_none_away) {
-	for (int64_t pause = 0; pause < 5000; pause += 500) {
-		begin_usual(&b);
-		deliver_many(&b, 8, 6, 2 * SECOND);
-		assert_int_equal(b.window.usual_level, 6);
-		for (int64_t minute = 0; minute < pause / 60; minute++)
-			deliver(&b, 5, 60 * SECOND);
-		deliver(&b, 7, 2 * SECOND);
-		assert_int_equal(b.window.above_seen, 1);
-	}
+/* They count as seven of seven: one more that starts after the first had ended decides. */
+TEST(a_second_flight_that_hangs_makes_a_tarpit) {
+	begin_usual(&b);
+	b.now += 60 * SECOND;
+	for (int i = 0; i < 11; i++)
+		hear_of(&b, 12, 60 * SECOND);
+	assert_int_equal(b.window.ceiling, 0);
+	deliver(&b, 12, 60 * SECOND);
+	assert_int_equal(b.window.ceiling, 5);
 }
 
 /* It was quick up to 20, and is a tarpit above 5 the next morning. */
