@@ -82,8 +82,8 @@ static void turn(void) {
 
 static void begin(void) {
 	static const struct queue_calls calls = { read_again, read_more, has_room, NULL };
-	static const struct queue_directory directory = { 0, false, "out",
-		"/var/spool/mqueue/q1" };
+	static const struct queue_directory directory = { .mta_name = "out",
+		.path = "/var/spool/mqueue/q1" };
 	struct queue_journal_setup setup = { .path = place, .file_size = 16 << 20,
 		.sync_delay_ns = 100 * NS_PER_MS, .envelope_delay_ns = NS_PER_SECOND,
 		.threaded = true };

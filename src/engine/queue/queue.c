@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "engine/queue/queue_internal.h"
-#include "segment/queue/told.h"
 
 #define TICK_NS		NS_PER_SECOND
 #define SWEEP_NS	(600 * NS_PER_SECOND)
@@ -63,7 +62,9 @@ int queue_open(struct queue **queue, struct engine *engine,
 	new->engine = engine;
 	new->settings = *settings;
 	new->calls = *calls;
-	if (!queue_store_open(new, directories, directory_count, diag)) {
+	new->directories = directories;
+	new->directory_count = directory_count;
+	if (!queue_store_open(new, diag)) {
 		queue_store_close(new);
 		free(new);
 		return -1;
@@ -124,6 +125,8 @@ const struct generation *queue_pin(struct queue *queue, int64_t now_ns) {
 	const struct generation *pinned;
 
 	queue->now_ns = now_ns;
+	if (queue->opened_ns == 0)
+		queue->opened_ns = now_ns;
 	if (queue->generation != NULL)
 		return NULL;
 	pinned = engine_pin(queue->engine);
@@ -188,7 +191,8 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns) {
 	queue_look_at_watched(queue, now_ns);
 	queue_settle_changed(queue, now_ns);
 	tell_room(queue);
-	next_ns = earlier(queue_told_turn(queue), queue_journal_turn(queue, now_ns));
+	next_ns = queue_journal_turn(queue, now_ns);
+	next_ns = earlier(next_ns, queue_told_turn(queue));
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		const struct queue_mta *mta = &queue->mtas[i];
 

@@ -36,6 +36,7 @@
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,13 +93,19 @@ struct queue_calls {
 
 /* A queue directory; its number is its place in the list. */
 struct queue_directory {
-	unsigned mta;
+	unsigned mta;		/* of the generation that it was opened for */
+	char mta_name[80 + 1];	/* its name there; the journal knows it by this and the path */
+	char path[PATH_MAX];	/* the directory that Sendmail knows */
+	int fd;			/* where its qf files are: it, or its subdirectory qf */
+	int watch;		/* descriptor of inotify; -1: none, it is scanned now and then */
 	bool is_local;		/* for local mail alone */
-	const char *mta_name;	/* names of both are what the journal knows it by */
-	const char *path;
+	bool has_namesake;	/* the name of another one beside it begins as its own */
+	bool no_room;		/* as it was last looked at: logged once */
+	dev_t device;
+	ino_t inode;
 };
 
-/* All that is given is copied.  0, or -1 with *diag: no memory.  The role's heartbeat
+/* `directories` outlive it.  0, or -1 with *diag: no memory.  The role's heartbeat
  * (engine_heartbeat) keeps the grants in force: when it dies, they end with it. */
 int queue_open(struct queue **queue, struct engine *engine,
     const struct queue_settings *settings, const struct queue_directory *directories,

@@ -23,6 +23,7 @@
 #include "policy/schedule/job.h"
 #include "policy/schedule/pool.h"
 #include "segment/queue/grants.h"
+#include "segment/queue/told.h"
 
 #define NONE		UINT32_MAX
 #define SENDER_SHOWN	63
@@ -205,11 +206,33 @@ struct queue_mta {
 	uint32_t fruitless;		/* files that were left as they were, in a row */
 };
 
+/* What is known of deliveries of a message that is in a run, or was in one. */
+enum told_state {
+	TOLD_RUNS,	/* in a run of the process */
+	TOLD_DIED,	/* that is over, and did not end as it should, as far as is known */
+	TOLD_OVER,	/* the file is right: lines that are read late are written down, no more */
+};
+
+struct told_message {
+	LIST_ENTRY(told_message) of_all;
+	char id[QUEUE_ID_MAX + 1];
+	uint8_t state;			/* enum told_state */
+	uint16_t directory;
+	uint32_t pid;
+	int64_t made_s;
+	int64_t until_ns;		/* OVER, or DIED and nothing is known: it is forgotten then */
+	char *to;			/* delivered, and not written down by Sendmail: "A,B" */
+	size_t length;
+	char *pieces;			/* of a list that goes on */
+	size_t pieces_length;
+	bool pieces_spoiled;
+};
+
 struct queue {
 	struct engine *engine;
 	struct queue_settings settings;
 	struct queue_calls calls;
-	struct queue_directory *directories;	/* texts are ours */
+	const struct queue_directory *directories;
 	unsigned directory_count;
 	const struct generation *generation;	/* pinned, while a function runs */
 	uint64_t generation_number;
@@ -245,13 +268,19 @@ struct queue {
 	uint64_t states_version;	/* of the segment, when they were looked at last */
 	uint64_t in_core;
 	struct queue_journal *journal;	/* NULL: none */
-	struct queue_told *told;	/* NULL: nothing is known (queue_told.h) */
+
+	/* who has got the mail, by Sendmail's log */
+	struct map told_map;		/* by id */
+	LIST_HEAD(, told_message) told;
+	int64_t opened_ns, told_sweep_ns;
+	/* No run is started before the feed has read what was in the logs at `wait_from_ns`; 0: it
+	 * need not be waited for, nor any longer than that. */
+	int64_t wait_from_ns, wait_until_ns;
 };
 
 /* --- queue_store.c -------------------------------------------------------------- */
 
-bool queue_store_open(struct queue *queue, const struct queue_directory *directories,
-    unsigned directory_count, struct diag *diag);
+bool queue_store_open(struct queue *queue, struct diag *diag);
 void queue_store_close(struct queue *queue);
 
 uint64_t queue_hash_text(const struct queue *queue, const char *text, size_t length,
@@ -416,7 +445,6 @@ bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns);
 
 /* --- queue_told.c: who has got the mail, by Sendmail's log -------------------------------- */
 
-struct queue_told;
 struct messages_envelope;
 void queue_told_close(struct queue *queue);
 /* A run of that process has begun with it. */
@@ -438,6 +466,19 @@ bool queue_told_works(const struct queue *queue, unsigned mta);
 bool queue_told_waits(const struct queue *queue);
 /* Judges lines; returns when to come again. */
 int64_t queue_told_turn(struct queue *queue);
+
+/* NULL: nothing is known of it. */
+struct told_message *queue_told_find(const struct queue *queue, const char *id);
+/* The next recipient of a list (base/plain_recipient.h). */
+bool queue_told_next(struct span *list, struct span *one);
+/* Is this recipient among them?  As in a list, without < >. */
+bool queue_told_has(const struct told_message *message, struct span recipient);
+/* Nothing of it is known as delivered any more. */
+void queue_told_clear(struct queue *queue, struct told_message *message);
+void queue_told_publish(const struct queue *queue, const struct told_message *message,
+    struct span recipient);
+/* queue_told_lines.c: what the line says of it. */
+void queue_told_judge(struct queue *queue, const struct told_line *line);
 
 /* --- queue_views.c -------------------------------------------------------------------- */
 

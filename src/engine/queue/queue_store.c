@@ -32,23 +32,7 @@ static struct job_board *open_board(const struct queue_settings *settings) {
 	return memory == NULL ? NULL : job_board_begin(memory, &capacity, pool);
 }
 
-static bool copy_directories(struct queue *queue, const struct queue_directory *directories,
-    unsigned count) {
-	queue->directories = calloc(count + 1, sizeof(*queue->directories));
-	for (unsigned i = 0; queue->directories != NULL && i < count; i++) {
-		struct queue_directory *copy = &queue->directories[queue->directory_count++];
-
-		*copy = directories[i];
-		copy->mta_name = strdup(directories[i].mta_name);
-		copy->path = strdup(directories[i].path);
-		if (copy->mta_name == NULL || copy->path == NULL)
-			return false;
-	}
-	return queue->directories != NULL;
-}
-
-bool queue_store_open(struct queue *queue, const struct queue_directory *directories,
-    unsigned directory_count, struct diag *diag) {
+bool queue_store_open(struct queue *queue, struct diag *diag) {
 	uint32_t active = queue->settings.schedule.pool.message_active_limit;
 
 	LIST_INIT(&queue->domains);
@@ -59,8 +43,7 @@ bool queue_store_open(struct queue *queue, const struct queue_directory *directo
 	queue->messages = calloc(queue->message_most, sizeof(*queue->messages));
 	queue->timers = calloc(queue->message_most, sizeof(struct message *));
 	queue->board = open_board(&queue->settings);
-	if (!copy_directories(queue, directories, directory_count) || queue->messages == NULL ||
-	    queue->timers == NULL || queue->board == NULL)
+	if (queue->messages == NULL || queue->timers == NULL || queue->board == NULL)
 		return diag_set(diag, 0, "no memory for %u queued messages", active) == 0;
 	return true;
 }
@@ -87,11 +70,6 @@ void queue_store_close(struct queue *queue) {
 	map_free(&queue->envelope_map);
 	map_free(&queue->domain_map);
 	map_free(&queue->dest_map);
-	for (unsigned i = 0; i < queue->directory_count; i++) {
-		free((char *)(uintptr_t)queue->directories[i].mta_name);
-		free((char *)(uintptr_t)queue->directories[i].path);
-	}
-	free(queue->directories);
 	free(queue->board);
 	free(queue->messages);
 	free(queue->timers);

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  What is known of deliveries of messages that are in a run, or were in one that died.
- * MODEL    queue_told.h.  By queue id.
+ * PURPOSE  Who has got the mail of the driven queue, as Sendmail's log tells it at once, and the
+ *          queue file only when it is next written.
+ * MODEL    Of each message that is in a run it is known by which process (*pid*).  A line of the
+ *          log counts if it leaves no doubt (wire/sendmail_sent.h) and is of that message, that
+ *          process and the message's age at that time.  Then it is written into the journal; and
+ *          the recipient is known as delivered until the file is written anew by the end of an
+ *          orderly run, or is gone: from then on the file is right, whatever the log said.  Only
+ *          what a run leaves that was killed, or could not write its file, is ever used: by the
+ *          next run (segment/queue/told.h), or by the next life of this role.  A line that says
+ *          otherwise of such a recipient makes all that was told of the message void.
  * ERRORS   Without memory, or of too many, nothing is known: mail goes out again.
  * THREADS  One.
  */
-#include "engine/queue/queue_told.h"
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain_recipient.h"
 #include "base/text.h"
+#include "engine/queue/queue_internal.h"
 #include "journal/queue/messages.h"
+
 #define MESSAGES_MOST	65536u
 #define LINES_A_TURN	512
 #define LATE_NS		(5 * NS_PER_SECOND)	/* lines may be read after the end of their run */
@@ -27,6 +37,13 @@ static bool is_wanted(const struct queue *queue, unsigned mta) {
 	    queue->settings.mtas[mta].once != EXACTLY_ONCE_OFF;
 }
 
+static bool any_is_wanted(const struct queue *queue) {
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
+		if (is_wanted(queue, i))
+			return true;
+	return false;
+}
+
 /* --- the table ------------------------------------------------------------------------- */
 
 static uint64_t told_hash(const struct queue *queue, const char *id) {
@@ -34,11 +51,10 @@ static uint64_t told_hash(const struct queue *queue, const char *id) {
 }
 
 struct told_message *queue_told_find(const struct queue *queue, const char *id) {
-	const struct map_cell *cell = queue->told == NULL ? NULL :
-	    map_find(&queue->told->messages, told_hash(queue, id));
+	const struct map_cell *cell = map_find(&queue->told_map, told_hash(queue, id));
 
 	while (cell != NULL && strcmp(((const struct told_message *)cell->item)->id, id) != 0)
-		cell = map_next(&queue->told->messages, cell);
+		cell = map_next(&queue->told_map, cell);
 	return cell == NULL ? NULL : cell->item;
 }
 
@@ -49,22 +65,12 @@ static struct told_message *find_in(const struct queue *queue, unsigned director
 	return message != NULL && message->directory == directory ? message : NULL;
 }
 
-static struct queue_told *told_of(struct queue *queue) {
-	if (queue->told == NULL) {
-		queue->told = calloc(1, sizeof(*queue->told));
-		if (queue->told != NULL)
-			queue->told->opened_ns = queue->now_ns;
-	}
-	return queue->told;
-}
-
 /* Of an id that is not known.  NULL: no memory, or there are too many. */
 static struct told_message *told_add(struct queue *queue, const char *id) {
-	struct queue_told *told = told_of(queue);
-	struct told_message *message = told == NULL || told->messages.count >= MESSAGES_MOST ?
+	struct told_message *message = queue->told_map.count >= MESSAGES_MOST ?
 	    NULL : calloc(1, sizeof(*message));
 	struct map_cell *cell = message == NULL ? NULL :
-	    map_add(&told->messages, told_hash(queue, id));
+	    map_add(&queue->told_map, told_hash(queue, id));
 
 	if (cell == NULL) {
 		free(message);
@@ -73,7 +79,7 @@ static struct told_message *told_add(struct queue *queue, const char *id) {
 	}
 	text_copy(message->id, sizeof(message->id), id, strlen(id));
 	cell->item = message;
-	LIST_INSERT_HEAD(&told->all, message, of_all);
+	LIST_INSERT_HEAD(&queue->told, message, of_all);
 	return message;
 }
 
@@ -95,7 +101,7 @@ static struct told_message *told_make(struct queue *queue, unsigned directory, c
 }
 
 static void told_drop(struct queue *queue, struct told_message *message) {
-	map_remove(&queue->told->messages, map_find_item(&queue->told->messages,
+	map_remove(&queue->told_map, map_find_item(&queue->told_map,
 	    told_hash(queue, message->id), message));
 	LIST_REMOVE(message, of_all);
 	free(message->to);
@@ -110,7 +116,7 @@ static bool is_stale(const struct told_message *message, int64_t now_ns) {
 }
 
 static void sweep_told(struct queue *queue, int64_t now_ns) {
-	struct told_message *message = LIST_FIRST(&queue->told->all), *next;
+	struct told_message *message = LIST_FIRST(&queue->told), *next;
 
 	for (; message != NULL; message = next) {
 		next = LIST_NEXT(message, of_all);
@@ -120,16 +126,24 @@ static void sweep_told(struct queue *queue, int64_t now_ns) {
 }
 
 void queue_told_close(struct queue *queue) {
-	if (queue->told == NULL)
-		return;
-	while (!LIST_EMPTY(&queue->told->all))
-		told_drop(queue, LIST_FIRST(&queue->told->all));
-	map_free(&queue->told->messages);
-	free(queue->told);
-	queue->told = NULL;
+	while (!LIST_EMPTY(&queue->told))
+		told_drop(queue, LIST_FIRST(&queue->told));
+	map_free(&queue->told_map);
 }
 
 /* --- recipients ------------------------------------------------------------------------- */
+
+bool queue_told_next(struct span *list, struct span *one) {
+	const char *at = list->text, *end;
+
+	if (list->length == 0)
+		return false;
+	end = at + list->length;
+	if (!plain_recipient_take(&at, end, &one->text, &one->length))
+		return false;
+	*list = (struct span){ at, (size_t)(end - at) };
+	return true;
+}
 
 bool queue_told_has(const struct told_message *message, struct span recipient) {
 	struct span list = { message->to, message->length }, one;
@@ -166,11 +180,11 @@ void queue_told_clear(struct queue *queue, struct told_message *message) {
 
 /* --- runs -------------------------------------------------------------------------------- */
 
-static void wait_for_log(struct queue_told *told, int64_t from_ns, int64_t until_ns) {
-	if (from_ns > told->wait_from_ns)
-		told->wait_from_ns = from_ns;
-	if (until_ns > told->wait_until_ns)
-		told->wait_until_ns = until_ns;
+static void wait_for_log(struct queue *queue, int64_t from_ns, int64_t until_ns) {
+	if (from_ns > queue->wait_from_ns)
+		queue->wait_from_ns = from_ns;
+	if (until_ns > queue->wait_until_ns)
+		queue->wait_until_ns = until_ns;
 }
 
 void queue_told_started(struct queue *queue, const struct message *m, pid_t pid) {
@@ -186,8 +200,8 @@ void queue_told_started(struct queue *queue, const struct message *m, pid_t pid)
 }
 
 void queue_told_killed(struct queue *queue) {
-	if (queue->told != NULL)
-		wait_for_log(queue->told, queue->now_ns + SYSLOG_NS, queue->now_ns + KILLED_NS);
+	if (any_is_wanted(queue))
+		wait_for_log(queue, queue->now_ns + SYSLOG_NS, queue->now_ns + KILLED_NS);
 }
 
 /* From now on its file is right. */
@@ -245,8 +259,8 @@ void queue_told_restore(struct queue *queue, unsigned directory,
 		while (queue_told_next(&list, &one))
 			queue_told_publish(queue, told, one);
 	}
-	if (queue->now_ns - queue->told->opened_ns < START_NS)
-		wait_for_log(queue->told, queue->told->opened_ns, queue->now_ns + START_NS);
+	if (queue->now_ns - queue->opened_ns < START_NS)
+		wait_for_log(queue, queue->opened_ns, queue->now_ns + START_NS);
 }
 
 void queue_told_envelope(const struct queue *queue, const struct message *m,
@@ -262,13 +276,6 @@ void queue_told_envelope(const struct queue *queue, const struct message *m,
 
 /* --- time --------------------------------------------------------------------------------- */
 
-static bool any_is_wanted(const struct queue *queue) {
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
-		if (is_wanted(queue, i))
-			return true;
-	return false;
-}
-
 bool queue_told_works(const struct queue *queue, unsigned mta) {
 	const struct segment *segment = queue->engine->segment;
 
@@ -278,36 +285,35 @@ bool queue_told_works(const struct queue *queue, unsigned mta) {
 }
 
 bool queue_told_waits(const struct queue *queue) {
-	return queue->told != NULL && (queue->told->wait_until_ns > queue->now_ns ||
-	    (queue_journal_is_unread(queue) &&
-		queue->now_ns - queue->told->opened_ns < START_NS));
+	return any_is_wanted(queue) && (queue->wait_until_ns > queue->now_ns ||
+	    (queue_journal_is_unread(queue) && queue->now_ns - queue->opened_ns < START_NS));
 }
 
 int64_t queue_told_turn(struct queue *queue) {
-	struct queue_told *told = any_is_wanted(queue) ? told_of(queue) : NULL;
 	struct segment *segment = queue->engine->segment;
 	int64_t now_ns = queue->now_ns;
+	struct told_line line;
 	bool more = false;
 
-	if (told == NULL)
+	if (!any_is_wanted(queue))
 		return INT64_MAX;
 	/* of what this role is in its next life it learns more before it judges */
-	if (!queue_journal_is_unread(queue) || now_ns - told->opened_ns >= START_NS) {
+	if (!queue_journal_is_unread(queue) || now_ns - queue->opened_ns >= START_NS) {
 		unsigned lines = 0;
 
-		for (; lines < LINES_A_TURN && told_take(segment, &told->line); lines++)
-			queue_told_judge(queue);
+		for (; lines < LINES_A_TURN && told_take(segment, &line); lines++)
+			queue_told_judge(queue, &line);
 		more = !told_is_empty(segment);
-		if (!more && told_reached_ns(segment) >= told->wait_from_ns)
-			told->wait_until_ns = 0;
+		if (!more && told_reached_ns(segment) >= queue->wait_from_ns)
+			queue->wait_until_ns = 0;
 	}
-	if (now_ns >= told->sweep_ns) {
+	if (now_ns >= queue->told_sweep_ns) {
 		sweep_told(queue, now_ns);
-		told->sweep_ns = now_ns + NS_PER_SECOND;
+		queue->told_sweep_ns = now_ns + NS_PER_SECOND;
 	}
 	if (more)
 		return now_ns;
 	if (queue_told_waits(queue))
 		return now_ns + WAIT_POLL_NS;
-	return told->messages.count > 0 ? now_ns + POLL_NS : INT64_MAX;
+	return queue->told_map.count > 0 ? now_ns + POLL_NS : INT64_MAX;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What a line of Sendmail's log says of a message of the driven queue.
- * MODEL    queue_told.h.  A list that Sendmail has cut into several lines counts when its end
+ * MODEL    queue_told.c.  A list that Sendmail has cut into several lines counts when its end
  *          is read and every recipient of it is plain: it may have been cut within quotes.
  * ERRORS   What is in doubt is not known.
  * THREADS  One.
@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain_recipient.h"
 #include "engine/queue/queue_journal_internal.h"
-#include "engine/queue/queue_told.h"
+
 #define SLACK_S		2	/* whole seconds, of two clocks that were read at two times */
 #define PIECES_MOST	65536u	/* bytes of a list */
 
@@ -57,7 +58,7 @@ static uint32_t count_part(struct queue *queue, const struct told_message *told,
 }
 
 static void write_down(struct queue *queue, const struct told_message *told,
-    struct messages_line *line) {
+    const struct told_line *from, struct messages_line *line) {
 	const struct queue_journal *j = queue->journal;
 
 	if (line->length == 0 && !line->is_void)
@@ -66,8 +67,8 @@ static void write_down(struct queue *queue, const struct told_message *told,
 		line->length--;
 	line->id = told->id;
 	line->pid = told->pid;
-	line->log = queue->told->line.log;
-	line->offset = queue->told->line.offset;
+	line->log = from->log;
+	line->offset = from->offset;
 	if (j != NULL)
 		(void)messages_told(j->messages, queue_journal_key(j, told->directory, told->id),
 		    line, queue_journal_now(j));
@@ -97,7 +98,8 @@ static bool take_one(struct queue *queue, struct told_message *told, struct span
 }
 
 /* A record for those in a row that share a domain, as the journal counts by domain. */
-static void take_list(struct queue *queue, struct told_message *told, struct span list) {
+static void take_list(struct queue *queue, struct told_message *told,
+    const struct told_line *from, struct span list) {
 	struct messages_line line = { .length = 0 };
 	struct span one, domain;
 	char *bare = NULL;
@@ -115,7 +117,7 @@ static void take_list(struct queue *queue, struct told_message *told, struct spa
 			    line.domain_length }, count);
 			line.to = bare + begins;
 			line.length = length - begins;
-			write_down(queue, told, &line);
+			write_down(queue, told, from, &line);
 			begins = length + 1;	/* behind the comma to come */
 			count = 0;
 		}
@@ -131,7 +133,7 @@ static void take_list(struct queue *queue, struct told_message *told, struct spa
 		    line.domain_length }, count);
 		line.to = bare + begins;
 		line.length = length - begins;
-		write_down(queue, told, &line);
+		write_down(queue, told, from, &line);
 	}
 	free(bare);
 }
@@ -146,11 +148,12 @@ static bool contradicts(const struct told_message *told, struct span list) {
 	return false;
 }
 
-static void make_void(struct queue *queue, struct told_message *told) {
+static void make_void(struct queue *queue, struct told_message *told,
+    const struct told_line *from) {
 	struct messages_line line = { .is_void = true, .to = "", .domain = "" };
 
 	queue_told_clear(queue, told);
-	write_down(queue, told, &line);
+	write_down(queue, told, from, &line);
 	told->pid = 0;
 }
 
@@ -183,19 +186,18 @@ static void take_sent(struct queue *queue, struct told_message *told,
 	if (line->goes_on)
 		return;
 	told_works(queue->engine->segment, queue->directories[told->directory].mta);
-	take_list(queue, told, list);
+	take_list(queue, told, line, list);
 	drop_pieces(told, false);
 }
 
-void queue_told_judge(struct queue *queue) {
-	const struct told_line *line = &queue->told->line;
+void queue_told_judge(struct queue *queue, const struct told_line *line) {
 	struct told_message *told = queue_told_find(queue, line->id);
 	struct span list = { line->list, line->list_length };
 
 	if (told == NULL || told->pid == 0 || line->pid != told->pid)
 		return;
 	if (line->what == TOLD_NOT && contradicts(told, list))
-		make_void(queue, told);
+		make_void(queue, told, line);
 	else if (line->what == TOLD_SENT && is_plain(list) && is_of_its_age(told, line))
 		take_sent(queue, told, line);
 	else

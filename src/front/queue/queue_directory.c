@@ -124,8 +124,7 @@ static void end_scan(struct queue_drive *drive) {
 /* The next directory's names: its descriptor was opened for us, we could not open it. */
 static void open_stream(struct queue_drive *drive) {
 	struct queue_scan *scan = drive->scan;
-	const struct queue_drive_directory *place =
-	    &drive->setup->directories[scan->directory];
+	const struct queue_directory *place = &drive->setup->directories[scan->directory];
 	int fd = dup(place->fd);
 	char path[512];
 

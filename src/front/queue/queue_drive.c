@@ -304,30 +304,15 @@ static int add_event(struct event **event, struct queue_drive *drive, int fd, sh
 static int open_queue(struct queue_drive *drive, struct diag *diag) {
 	const struct queue_calls calls = { .read = want_read, .read_more = want_more,
 		.room = has_room, .context = drive };
-	const struct queue_drive_setup *from = drive->setup;
-	struct queue_directory *list = calloc(from->directory_count + 1, sizeof(*list));
 	const struct generation *generation = engine_pin(drive->engine);
 	struct queue_settings settings;
-	int result = -1;
 
 	queue_settings_of(generation, &settings);
 	drive->generation = generation->number;
 	drive->shape = queue_settings_shape(generation);
-	for (unsigned i = 0; list != NULL && i < from->directory_count; i++) {
-		unsigned mta = from->directories[i].mta;
-
-		list[i] = (struct queue_directory){ .mta = mta, .path = from->directories[i].path,
-			.is_local = from->directories[i].is_local, .mta_name =
-			    generation_text(generation, generation->mtas[mta].name) };
-	}
-	if (list != NULL)
-		result = queue_open(&drive->queue, drive->engine, &settings, list,
-		    from->directory_count, &calls, diag);
-	else
-		(void)diag_set(diag, 0, "no memory for queue directories");
 	engine_unpin(drive->engine, generation);
-	free(list);
-	return result;
+	return queue_open(&drive->queue, drive->engine, &settings, drive->setup->directories,
+	    drive->setup->directory_count, &calls, diag);
 }
 
 static int open_control(struct queue_drive *drive, struct diag *diag) {

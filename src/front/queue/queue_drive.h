@@ -9,19 +9,13 @@
 
 #include "base/diag.h"
 #include "engine/engine.h"
+#include "engine/queue/queue.h"
 
-/* A queue directory that was opened for us. */
 struct control_access;
-struct queue_drive_directory {
-	unsigned mta;		/* of the generation */
-	bool is_local;		/* for local mail alone */
-	int fd;			/* its names can be read; taken over */
-	int watch;		/* of inotify, or -1 */
-	const char *path;	/* the caller's */
-};
 
 struct queue_drive_setup {
-	const struct queue_drive_directory *directories;	/* numbers are the supervisor's */
+	const struct queue_directory *directories; /* numbers are the supervisor's; their fds
+						    * are taken over */
 	unsigned directory_count;
 	int notify_fd;		/* inotify, or -1; taken over */
 	int link_fd;		/* to the supervisor; taken over */

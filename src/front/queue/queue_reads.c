@@ -248,8 +248,7 @@ bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
 /* Known no more; logged once while it stays as it is. */
 static void give_up_file(struct queue_drive *drive, const struct entry *entry, uint64_t inode,
     const char *why, unsigned line) {
-	const struct queue_drive_directory *place =
-	    &drive->setup->directories[entry->directory];
+	const struct queue_directory *place = &drive->setup->directories[entry->directory];
 	char path[512];
 
 	if (!queue_reads_is_bad(drive, entry->directory, entry->id, inode))

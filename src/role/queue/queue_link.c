@@ -128,7 +128,7 @@ void queue_link_poll(const struct supervisor *supervisor, struct pollfd *polled)
 /* --- orders ------------------------------------------------------------------------ */
 
 /* The file, or -1 with errno. */
-static int open_file(const struct queue_place *place, const char *id) {
+static int open_file(const struct queue_directory *place, const char *id) {
 	char name[SENDMAIL_QUEUE_ID_MAX + 3];
 	struct stat status;
 
@@ -154,7 +154,7 @@ static int open_file(const struct queue_place *place, const char *id) {
 
 static void obey_open(struct supervisor *supervisor, const struct queue_order *order) {
 	struct queue_link *link = supervisor->queue;
-	const struct queue_place *place = &link->places.list[order->directory];
+	const struct queue_directory *place = &link->places.list[order->directory];
 	struct queue_tell news = { .news = QUEUE_OPENED, .ticket = order->ticket };
 	int fd = -1;
 
@@ -191,7 +191,7 @@ static void obey_run(struct supervisor *supervisor, const struct queue_order *or
     int64_t now_ns) {
 	const struct generation *generation = supervisor->generation;
 	struct queue_link *link = supervisor->queue;
-	struct queue_place *place = &link->places.list[order->directory];
+	struct queue_directory *place = &link->places.list[order->directory];
 	struct queue_tell news = { .news = QUEUE_STARTED, .ticket = order->ticket };
 	const struct generation_mta *mta = queue_place_owner(place, generation);
 	pid_t pid = -1;

@@ -105,7 +105,7 @@ static int open_place(const char *path, int *error) {
 	return inner;
 }
 
-static void watch_place(const struct queue_places *places, struct queue_place *place) {
+static void watch_place(const struct queue_places *places, struct queue_directory *place) {
 	char path[64], quoted[PATH_MAX];
 	int error;
 
@@ -156,7 +156,7 @@ struct opening {
 static bool add_place(void *context, unsigned mta, bool is_local, const char *path) {
 	const struct opening *opening = context;
 	struct queue_places *places = opening->places;
-	struct queue_place *place = &places->list[places->count];
+	struct queue_directory *place = &places->list[places->count];
 	const char *name = generation_text(opening->generation,
 	    opening->generation->mtas[mta].name);
 	char quoted[PATH_MAX];
@@ -175,7 +175,7 @@ static bool add_place(void *context, unsigned mta, bool is_local, const char *pa
 		close(fd);
 		return true;
 	}
-	*place = (struct queue_place){ .mta = mta, .fd = fd, .is_local = is_local,
+	*place = (struct queue_directory){ .mta = mta, .fd = fd, .is_local = is_local,
 		.has_namesake = has_namesake(path), .watch = -1,
 		.device = status.st_dev, .inode = status.st_ino };
 	text_copy(place->mta_name, sizeof(place->mta_name), name, strlen(name));
@@ -219,7 +219,7 @@ static bool names_place(const char *pattern, const char *path) {
 	return strncmp(pattern, path, length) == 0 && strchr(path + length, '/') == NULL;
 }
 
-const struct generation_mta *queue_place_owner(const struct queue_place *place,
+const struct generation_mta *queue_place_owner(const struct queue_directory *place,
     const struct generation *generation) {
 	const struct generation_mta *mta = &generation->mtas[place->mta];
 
@@ -244,7 +244,7 @@ static bool compare_place(void *context, unsigned mta, bool is_local, const char
 	struct comparison *c = context;
 	struct stat status;
 	int error, fd = open_place(path, &error);
-	const struct queue_place *place;
+	const struct queue_directory *place;
 
 	if (fd < 0)
 		return true;

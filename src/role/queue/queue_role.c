@@ -20,20 +20,14 @@
 /* Ends with 0 when directories have to be opened by root, or there are none. */
 static int queue_role_main(const struct role_context *context, struct engine *engine,
     struct diag *diag) {
-	static struct queue_drive_directory directories[QUEUE_PLACES_MAX];
 	const struct queue_places *places = context->queue_places;
 	const struct control_access *control_access[GENERATION_LISTENERS_MAX];
 	int control_fds[GENERATION_LISTENERS_MAX];
-	struct queue_drive_setup setup = { .directories = directories,
+	struct queue_drive_setup setup = { .directories = places->list,
 		.directory_count = places->count, .notify_fd = places->notify_fd,
 		.link_fd = context->fds[ROLE_FD_ROW], .control_fds = control_fds,
 		.control_access = control_access, .control_count = context->socket_count };
 
-	for (unsigned i = 0; i < places->count; i++)
-		directories[i] = (struct queue_drive_directory){
-			.mta = places->list[i].mta, .is_local = places->list[i].is_local,
-			.fd = places->list[i].fd,
-			.watch = places->list[i].watch, .path = places->list[i].path };
 	for (unsigned i = 0; i < context->socket_count; i++) {
 		control_fds[i] = context->sockets[i].fd;
 		control_access[i] = &context->sockets[i].access;

@@ -56,7 +56,7 @@ static char *word(const char *text) {
 }
 
 static void make_words(struct words *words, const char *program, const char *cf,
-    const struct queue_place *place, const struct queue_order *order) {
+    const struct queue_directory *place, const struct queue_order *order) {
 	size_t count = 0;
 
 	words->list[count++] = word(program);
@@ -231,7 +231,7 @@ static bool has_room(const struct queue_user *user, int directory_fd,
 	    (system.f_files == 0 || (user->uid == 0 ? system.f_ffree : system.f_favail) > 0);
 }
 
-static void note_room(struct queue_place *place, const char *mta, bool has_room_now) {
+static void note_room(struct queue_directory *place, const char *mta, bool has_room_now) {
 	char quoted[512];
 
 	log_quote(quoted, sizeof(quoted), place->path, strlen(place->path));
@@ -247,7 +247,7 @@ static void note_room(struct queue_place *place, const char *mta, bool has_room_
 
 /* 0, or why not. */
 static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
-    struct queue_program *program, const char *name, struct queue_place *place,
+    struct queue_program *program, const char *name, struct queue_directory *place,
     const struct queue_order *order) {
 	bool room;
 
@@ -262,7 +262,7 @@ static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
 }
 
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
-    const struct generation_mta *mta, struct queue_place *place,
+    const struct generation_mta *mta, struct queue_directory *place,
     const struct queue_order *order, int64_t now_ns) {
 	const char *name = generation_text(generation, mta->name);
 	unsigned number = (unsigned)(mta - generation->mtas);

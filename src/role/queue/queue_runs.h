@@ -58,7 +58,7 @@ void queue_runs_forget(struct queue_runs *runs);
  * process table is full; ENOSPC: Sendmail could not write what it
  * delivered, and would deliver it again). */
 pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generation,
-    const struct generation_mta *mta, struct queue_place *place,
+    const struct generation_mta *mta, struct queue_directory *place,
     const struct queue_order *order, int64_t now_ns);
 
 #endif

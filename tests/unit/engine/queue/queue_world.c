@@ -500,13 +500,9 @@ static void step(struct process *p) {
 
 static void open_queue(void) {
 	static const struct queue_calls calls = { read_again, read_more, room, NULL };
-	struct queue_directory directories[WORLD_DIRECTORIES] = {
-		{ 0, false, "s", "/q/0" }, { 0, false, "s", "/q/1" },
-		{ 0, false, "s", "/q/2" }, { 0, world.has_local, "s", "/q/3" },
-	};
 	struct diag diag;
 
-	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, directories,
+	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, world.directories,
 	    WORLD_DIRECTORIES, &calls, &diag), 0);
 	world_journal_open(world.queue, world.now_ns);
 }
@@ -518,6 +514,12 @@ void world_open(const char *text, uint32_t most) {
 	assert_true(asprintf(&all, "%s%s", TEXT, text) > 0);
 	site_open_sized(&world.site, 1024, 4096, all);
 	free(all);
+	for (unsigned i = 0; i < WORLD_DIRECTORIES; i++) {
+		struct queue_directory *directory = &world.directories[i];
+
+		(void)snprintf(directory->mta_name, sizeof(directory->mta_name), "s");
+		(void)snprintf(directory->path, sizeof(directory->path), "/q/%u", i);
+	}
 	world.now_ns = clock_now_ns();
 	world.hang_timeout_s = 300;
 	files = calloc(WORLD_FILES, sizeof(*files));

@@ -49,7 +49,7 @@ struct world {
 	unsigned put_off;	/* recipients that check_compat put off */
 	unsigned reads;
 	unsigned mores;		/* times that more of a file was asked for */
-	bool has_local;		/* directory WORLD_LOCAL is for local mail */
+	struct queue_directory directories[WORLD_DIRECTORIES];
 	const char *envelope;	/* what arrives was cut out of that message; NULL: each is one */
 	bool no_room;		/* nothing is taken of what is read */
 	bool loses_reads;	/* what is to be read is forgotten: no memory */

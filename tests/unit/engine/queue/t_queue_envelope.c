@@ -165,7 +165,7 @@ TEST_IN(NULL, tear_down, local_mail_has_processes_of_its_own) {
 	unsigned single;
 
 	world_open("", 2);
-	world.has_local = world.queue->directories[WORLD_LOCAL].is_local = true;
+	world.directories[WORLD_LOCAL].is_local = true;
 	(void)world_server("slow.example", 2 * S);
 	servers(4, 100 * MS);
 	for (unsigned i = 0; i < 20; i++)
@@ -193,7 +193,7 @@ TEST_IN(NULL, tear_down, each_transport_has_its_own_parameters) {
 	job.delivery_slot_cost = 0;
 	job.destination_recipient_limit = 1;
 	world_open("", 1);
-	world.has_local = world.queue->directories[WORLD_LOCAL].is_local = true;
+	world.directories[WORLD_LOCAL].is_local = true;
 	world.settings.mtas[0].transports[QUEUE_LOCAL] =
 	    job;
 	assert_true(queue_configure(world.queue, &world.settings));

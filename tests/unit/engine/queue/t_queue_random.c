@@ -102,7 +102,7 @@ static void run(uint64_t with, enum schedule_discipline discipline, uint32_t act
 	world.settings.schedule.pool.message_recipient_minimum = 3;
 	world.settings.schedule.job.extra_recipient_limit = 10;
 	world.hang_timeout_s = 60;
-	world.has_local = with % 2 == 0;
+	world.directories[WORLD_LOCAL].is_local = with % 2 == 0;
 	world.settings.schedule.job.destination_recipient_limit = with % 5 == 4 ? 7 : 1;
 	world_restart_role(true);
 	for (unsigned i = 0; i < SERVERS; i++) {
@@ -114,7 +114,7 @@ static void run(uint64_t with, enum schedule_discipline discipline, uint32_t act
 		something(1);
 		world_run(world.now_ns + (int64_t)below(800) * NS_PER_MS);
 		world_check();
-		assert_true(world.processes_most <= (world.has_local ? 4 : 2) * processes);
+		assert_true(world.processes_most <= (world.directories[WORLD_LOCAL].is_local ? 4 : 2) * processes);
 		for (unsigned j = 0; j < SERVERS; j++)
 			assert_true(world.servers[j].most <= LIMIT + 1);
 	}

@@ -46,7 +46,7 @@ static void on_more(void *context, unsigned directory, const char *id, uint64_t 
 
 static void begin(enum exactly_once once, const char *more) {
 	static const struct queue_calls calls = { on_read, on_more, on_room, NULL };
-	static const struct queue_directory directory = { 0, false, "s", "/q" };
+	static const struct queue_directory directory = { .mta_name = "s", .path = "/q" };
 	struct queue_settings settings = queue_defaults;
 	char text[1024];
 	struct diag diag;

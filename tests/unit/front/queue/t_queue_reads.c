@@ -152,7 +152,7 @@ void engine_count(struct engine *engine, enum counter counter, uint64_t amount) 
 /* --- a directory and a supervisor ------------------------------------------------------ */
 
 static struct queue_drive drive;
-static struct queue_drive_directory directory;
+static struct queue_directory directory;
 static struct queue_drive_setup setup;
 static int far_fd, notify_pipe[2], directory_fd;
 static struct diag diag;
@@ -177,8 +177,8 @@ static int begin(void **state) {
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds) != 0)
 		return -1;
 	directory_fd = open(scratch, O_RDONLY | O_DIRECTORY);
-	directory = (struct queue_drive_directory){ .mta = MTA, .fd = directory_fd, .watch = 1,
-		.path = scratch };
+	directory = (struct queue_directory){ .mta = MTA, .fd = directory_fd, .watch = 1 };
+	(void)snprintf(directory.path, sizeof(directory.path), "%s", scratch);
 	setup = (struct queue_drive_setup){ .directories = &directory, .directory_count = 1,
 		.notify_fd = notify_pipe[0], .link_fd = fds[0] };
 	far_fd = fds[1];

@@ -133,7 +133,7 @@ TEST(queue_directories_arrive) {
 	static struct queue_places places = { .count = 1, .notify_fd = -1 };
 	struct handover handover = empty(ROLE_QUEUE);
 
-	places.list[0] = (struct queue_place){ .mta = 2, .mta_name = "out",
+	places.list[0] = (struct queue_directory){ .mta = 2, .mta_name = "out",
 		.path = "/var/spool/mqueue/q1", .fd = any_fd(), .watch = 9 };
 	handover.context.queue_places = &places;
 	send_and_receive(&handover);
