@@ -141,8 +141,9 @@ static void queue_deliver(struct queue_world *w, uint32_t number, const char *id
 
 		if (simulate_share(&w->random) < w->simulation->deferred)
 			continue;
-		if (messages_delivered(w->logs[queued->log], queue_key(id), domain, length, 1, 0,
-		    queue_wall(w)) == 0)
+		if (messages_delivered(w->logs[queued->log], queue_key(id),
+		    &(const struct journal_delivery){ .domain = { domain, (uint16_t)length },
+			.recipients = 1 }, queue_wall(w)) == 0)
 			w->failed = true;
 		queued->left--;
 		w->result->delivered++;

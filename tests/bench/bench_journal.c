@@ -143,7 +143,9 @@ static void work_on(struct messages *messages, unsigned number, int64_t wall_ns)
 	snprintf(id, sizeof(id), "1AM2xK%07u", number);
 	if (messages_start(messages, messages_key("sendmail", "/var/spool/mqueue", id), 0, wall_ns) == 0)
 		give_up("start");
-	if (number % 2 == 0 && messages_delivered(messages, messages_key("sendmail", "/var/spool/mqueue", id), domain, length, 1, 0, wall_ns) == 0)
+	if (number % 2 == 0 && messages_delivered(messages, messages_key("sendmail", "/var/spool/mqueue", id),
+	    &(const struct journal_delivery){ .domain = { domain, (uint16_t)length },
+	    .recipients = 1 }, wall_ns) == 0)
 		give_up("delivered");
 }
 

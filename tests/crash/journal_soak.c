@@ -96,8 +96,9 @@ static void work_on(const struct messages_envelope *envelope) {
 		    60 * NS_PER_SECOND * minutes[tries < 4 ? tries : 3]));
 		return;
 	}
-	if (messages_delivered(messages, messages_key("sendmail", "/var/spool/mqueue", id), domain, length,
-		1, 0, wall_ns) == 0 || messages_finish(messages, messages_key("sendmail", "/var/spool/mqueue", id), wall_ns) == 0)
+	if (messages_delivered(messages, messages_key("sendmail", "/var/spool/mqueue", id),
+	    &(const struct journal_delivery){ .domain = { domain, (uint16_t)length },
+	    .recipients = 1 }, wall_ns) == 0 || messages_finish(messages, messages_key("sendmail", "/var/spool/mqueue", id), wall_ns) == 0)
 		fail("it cannot be finished", number);
 	done[number / 8] |= (uint8_t)(1u << number % 8);
 	done_count++;

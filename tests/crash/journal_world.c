@@ -241,8 +241,9 @@ static void deliver(struct world *world, unsigned number) {
 	identify(number, id);
 	oracle_begin(&world->oracle, number, &state);
 	trace(world, "delivered %u of %u at %s", count, number, domains[group]);
-	sequence = messages_delivered(world->messages, messages_key(mta, directory, id), domains[group],
-	    strlen(domains[group]), count, state.left[group], world->wall_ns);
+	sequence = messages_delivered(world->messages, messages_key(mta, directory, id),
+	    &(const struct journal_delivery){ .domain = journal_text_of(domains[group]),
+	    .recipients = count, .left = state.left[group] }, world->wall_ns);
 	told(world, number, sequence);
 	trace(world, "  sequence %" PRIu64, sequence);
 }
@@ -487,8 +488,7 @@ void world_close(struct world *world) {
 
 /* --- what is there -------------------------------------------------------------------------------- */
 
-static void show(void *context, const struct messages_envelope *envelope) {
-	struct world *world = context;
+static void show(struct world *world, const struct messages_envelope *envelope) {
 	struct oracle_state state;
 	unsigned number = read_letter(world, envelope, &state);
 
@@ -592,6 +592,8 @@ static struct messages_walk *walk_begin(struct world *world) {
 bool world_recover(struct world *world) {
 	struct messages_totals totals;
 	struct messages_walk *walk;
+	struct messages_envelope envelope;
+	enum messages_answer answer;
 	uint64_t there = 0;
 
 	if (world->failed)
@@ -602,9 +604,13 @@ bool world_recover(struct world *world) {
 	    !step_until(world, messages_is_indexed, "the index"))
 		return false;
 	walk = walk_begin(world);
-	for (unsigned i = 0; walk != NULL && messages_walk_on(world->messages, walk, show, world);
-	     i++) {
-		if (i == RECOVERY_STEPS) {
+	for (unsigned i = 0; walk != NULL &&
+	     (answer = messages_walk_next(world->messages, walk, &envelope)) != MESSAGES_NONE;) {
+		if (answer == MESSAGES_ONE) {
+			show(world, &envelope);
+			continue;
+		}
+		if (i++ == RECOVERY_STEPS) {
 			world_fail(world, "the walk does not end");
 			break;
 		}

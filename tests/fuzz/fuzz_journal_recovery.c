@@ -238,11 +238,11 @@ static void read_all(const struct journal_storage *storage) {
 	journal_reader_close(&reader);
 }
 
-static void count_shown(void *context, const struct messages_envelope *envelope) {
+static void count_shown(uint64_t *shown, const struct messages_envelope *envelope) {
 	MUST(strlen(envelope->id) <= MESSAGES_DOMAIN_MAX);
 	for (unsigned i = 0; i < envelope->group_count; i++)
 		MUST(envelope->groups[i].length <= UINT16_MAX);
-	++*(uint64_t *)context;
+	++*shown;
 }
 
 static void put_nothing(void *context) {
@@ -257,6 +257,8 @@ static uint64_t recover(const struct journal_storage *storage, struct messages *
 	uint64_t shown = 0;
 	struct diag diag;
 	struct messages_walk *walk;
+	struct messages_envelope envelope;
+	enum messages_answer answer;
 	unsigned rounds = 0;
 
 	settings.log = (struct journal_log_options){ .kind = JOURNAL_QUEUE,
@@ -268,7 +270,12 @@ static uint64_t recover(const struct journal_storage *storage, struct messages *
 		(void)messages_turn(*messages, *now_ns, *now_ns);
 	}
 	walk = messages_walk_open(*messages);
-	while (walk != NULL && messages_walk_on(*messages, walk, count_shown, &shown)) {
+	while (walk != NULL &&
+	    (answer = messages_walk_next(*messages, walk, &envelope)) != MESSAGES_NONE) {
+		if (answer == MESSAGES_ONE) {
+			count_shown(&shown, &envelope);
+			continue;
+		}
 		MUST(rounds++ < ROUNDS);
 		*now_ns += NS_PER_MS;
 		(void)messages_turn(*messages, *now_ns, *now_ns);
@@ -282,9 +289,6 @@ static void work(struct messages *messages, int64_t *now_ns) {
 	char mta[256], directory[1024], id[256];
 	int64_t next_ns;
 
-	const struct messages_line line = { .id = id, .to = "u@a.example", .length = 11,
-		.domain = "a.example", .domain_length = 9, .recipients = 1, .pid = 7 };
-
 	for (unsigned i = 0; i < 64; i++) {
 		*now_ns += 400 * NS_PER_SECOND;
 		(void)messages_turn(messages, *now_ns, *now_ns);
@@ -296,10 +300,13 @@ static void work(struct messages *messages, int64_t *now_ns) {
 		if (i % 3 == 0)
 			(void)messages_put(messages, &envelope, i % 2 == 0, *now_ns);
 		(void)messages_start(messages, messages_key(mta, directory, id), 0, *now_ns);
-		(void)messages_told(messages, messages_key(mta, directory, id), &line,
-		    *now_ns);
-		(void)messages_delivered(messages, messages_key(mta, directory, id), "a.example", 9, 1,
-		    i & 3, *now_ns);
+		(void)messages_delivered(messages, messages_key(mta, directory, id),
+		    &(const struct journal_delivery){ .id = journal_text_of(id),
+		    .to = journal_text_of("u@a.example"), .domain = journal_text_of("a.example"),
+		    .recipients = 1, .pid = 7 }, *now_ns);
+		(void)messages_delivered(messages, messages_key(mta, directory, id),
+		    &(const struct journal_delivery){ .domain = journal_text_of("a.example"),
+		    .recipients = 1, .left = i & 3 }, *now_ns);
 		if (i % 2 == 0)
 			(void)messages_finish(messages, messages_key(mta, directory, id), *now_ns);
 	}

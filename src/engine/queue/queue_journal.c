@@ -205,12 +205,14 @@ void queue_journal_results(struct queue *queue, const struct message *m) {
 	if (j == NULL)
 		return;
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
-		const char *name = p->domain->name;
+		const struct journal_delivery delivery = {
+			.domain = journal_text_of(p->domain->name), .left = p->left,
+			.recipients = p->recipients - p->left - p->told };
 
 		if ((p->ran || p->state == PART_RUNNING) && p->recipients > p->left + p->told)
 			(void)messages_delivered(j->messages,
-			    queue_journal_key(j, m->directory, m->id), name, strlen(name),
-			    p->recipients - p->left - p->told, p->left, queue_journal_now(j));
+			    queue_journal_key(j, m->directory, m->id), &delivery,
+			    queue_journal_now(j));
 	}
 }
 

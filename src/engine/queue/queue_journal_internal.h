@@ -12,13 +12,6 @@
 /* Of more domains the file is read again; so an envelope is small. */
 #define QUEUE_JOURNAL_GROUPS	512u
 
-/* Was seen on a walk, with mail for a dest that is back: taken behind it. */
-struct queue_journal_back {
-	STAILQ_ENTRY(queue_journal_back) next;
-	uint32_t directory;
-	char id[QUEUE_ID_MAX + 1];
-};
-
 struct queue_journal {
 	struct queue *queue;
 	struct journal_storage *storage;	/* ours, or NULL */
@@ -36,7 +29,6 @@ struct queue_journal {
 	int64_t look_anyway_ns;		/* one then, whatever is known */
 	bool scans;			/* all directories are looked through */
 	uint32_t renewing;		/* messages from that on are to be written anew; NONE */
-	STAILQ_HEAD(, queue_journal_back) back;
 	uint32_t swept;			/* messages that wait for long: looked at up to there, */
 	int64_t sweep_ns;		/* and further then */
 };

@@ -88,7 +88,6 @@ int queue_journal_open(struct queue *queue, const struct queue_journal_setup *se
 	j->queue = queue;
 	j->wall_ns = wall_ns - now_ns;
 	j->renewing = NONE;
-	STAILQ_INIT(&j->back);
 	queue->journal = j;
 	queue->now_ns = now_ns;
 	if (open_messages(j, setup, now_ns, diag) != 0) {

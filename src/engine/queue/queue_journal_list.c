@@ -190,15 +190,14 @@ static void list_groups(struct queue_journal_list *l, const struct queue_row *ro
 		queue_unuse_domain(queue, last);
 }
 
-static void visit_envelope(void *context, const struct messages_envelope *envelope) {
-	struct queue_journal_list *l = context;
+static void list_envelope(struct queue_journal_list *l, const struct messages_envelope *envelope) {
 	uint32_t directory = queue_journal_directory(l->j, envelope->mta,
 	    envelope->directory);
 	struct queue_row row = { .id = envelope->id, .destination = "",
 		.sender = envelope->sender == NULL ? "" : envelope->sender,
 		.unread = envelope->recipients, .tries = envelope->tries };
 
-	if (directory == NONE || l->enough)
+	if (directory == NONE)
 		return;
 	row.mta = l->j->queue->directories[directory].mta;
 	row.directory = directory;
@@ -221,14 +220,16 @@ bool queue_journal_list_step(struct queue_journal_list *l, int64_t now_ns,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct queue *queue = l->j->queue;
 	const struct generation *pinned = queue_pin(queue, now_ns);
-	bool more = false;
+	enum messages_answer answer = MESSAGES_NONE;
+	struct messages_envelope envelope;
 
 	l->rows = (struct queue_rows){ .each = each, .context = context };
 	/* else mail may be of other destinations by now */
-	if (l->generation != queue->generation_number)
-		l->cut = true;
-	else
-		more = messages_walk_on(l->j->messages, l->walk, visit_envelope, l) && !l->enough;
+	l->enough = l->enough || l->generation != queue->generation_number;
+	l->cut = l->cut || l->generation != queue->generation_number;
+	while (!l->enough &&
+	    (answer = messages_walk_next(l->j->messages, l->walk, &envelope)) == MESSAGES_ONE)
+		list_envelope(l, &envelope);
 	queue_unpin(queue, pinned);
-	return more;
+	return answer == MESSAGES_MORE;
 }

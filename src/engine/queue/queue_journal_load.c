@@ -189,19 +189,27 @@ static bool is_back(struct queue_journal *j, uint32_t directory,
 	return is_back;
 }
 
+static bool any_is_back(struct queue_journal *j, uint32_t directory,
+    const struct messages_envelope *envelope) {
+	bool any = false;
+
+	for (unsigned i = 0; i < envelope->group_count && !any; i++)
+		any = is_back(j, directory, envelope, &envelope->groups[i]);
+	return any;
+}
+
 /* Taken out of the log, with what is back of it due; or written again so, if there is no room. */
-static void bring_back(struct queue_journal *j, const struct queue_journal_back *back) {
+static void bring_back(struct queue_journal *j, uint32_t directory, uint64_t key) {
 	static struct messages_group groups[MESSAGES_GROUPS_MAX];
 	struct messages_envelope envelope;
 	/* to make room writes, and what was taken is valid until then */
 	bool has_room = queue_board_has_room(j->queue) && queue_make_room(j->queue);
 
-	if (!messages_take(j->messages, queue_journal_key(j, back->directory, back->id),
-	    &envelope))
+	if (!messages_take(j->messages, key, &envelope))
 		return;
 	for (unsigned i = 0; i < envelope.group_count; i++) {
 		groups[i] = envelope.groups[i];
-		if (is_back(j, back->directory, &envelope, &groups[i]))
+		if (is_back(j, directory, &envelope, &groups[i]))
 			groups[i].due_ns = 0;
 	}
 	envelope.groups = groups;
@@ -212,33 +220,18 @@ static void bring_back(struct queue_journal *j, const struct queue_journal_back 
 		(void)messages_put(j->messages, &envelope, false, queue_journal_now(j));
 }
 
-/* All of them: each dest that is not back is noted. */
-static void visit_waiting(void *context, const struct messages_envelope *envelope) {
-	struct queue_journal *j = context;
-	uint32_t directory = driven_directory(j, envelope);
-	struct queue_journal_back *back;
-	bool any = false;
-
-	for (unsigned i = 0; directory != NONE && i < envelope->group_count && !any; i++)
-		any = is_back(j, directory, envelope, &envelope->groups[i]);
-	back = any ? malloc(sizeof(*back)) : NULL;
-	if (back == NULL)
-		return;
-	back->directory = directory;
-	text_copy(back->id, sizeof(back->id), envelope->id, strlen(envelope->id));
-	STAILQ_INSERT_TAIL(&j->back, back, next);
-}
-
+/* All that waits is looked at: each dest that is not back is noted. */
 bool queue_journal_look_on(struct queue_journal *j) {
-	bool more = messages_walk_on(j->messages, j->walk, visit_waiting, j);
-	struct queue_journal_back *back;
+	struct messages_envelope envelope;
+	enum messages_answer answer;
 
-	while ((back = STAILQ_FIRST(&j->back)) != NULL) {
-		STAILQ_REMOVE_HEAD(&j->back, next);
-		bring_back(j, back);
-		free(back);
+	while ((answer = messages_walk_next(j->messages, j->walk, &envelope)) == MESSAGES_ONE) {
+		uint32_t directory = driven_directory(j, &envelope);
+
+		if (directory != NONE && any_is_back(j, directory, &envelope))
+			bring_back(j, directory, queue_journal_key(j, directory, envelope.id));
 	}
-	return more;
+	return answer == MESSAGES_MORE;
 }
 
 /* --- the runners ------------------------------------------------------------------------ */

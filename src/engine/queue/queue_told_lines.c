@@ -58,20 +58,27 @@ static uint32_t count_part(struct queue *queue, const struct told_message *told,
 }
 
 static void write_down(struct queue *queue, const struct told_message *told,
-    const struct told_line *from, struct messages_line *line) {
+    const struct told_line *from, struct journal_delivery *what) {
 	const struct queue_journal *j = queue->journal;
 
-	if (line->length == 0 && !line->is_void)
-		return;
-	if (line->length > 0 && line->to[line->length - 1] == ',')
-		line->length--;
-	line->id = told->id;
-	line->pid = told->pid;
-	line->log = from->log;
-	line->offset = from->offset;
+	what->id = journal_text_of(told->id);
+	what->pid = told->pid;
+	what->log = from->log;
+	what->offset = from->offset;
 	if (j != NULL)
-		(void)messages_told(j->messages, queue_journal_key(j, told->directory, told->id),
-		    line, queue_journal_now(j));
+		(void)messages_delivered(j->messages, queue_journal_key(j, told->directory, told->id),
+		    what, queue_journal_now(j));
+}
+
+/* Recipients in a row that share a domain: a record, as the journal counts by domain. */
+static void write_domain(struct queue *queue, const struct told_message *told,
+    const struct told_line *from, struct span domain, uint32_t count, struct span to) {
+	struct journal_delivery what = { .recipients = count_part(queue, told, domain, count),
+		.domain = { domain.text, (uint16_t)domain.length },
+		.to = { to.text, (uint16_t)to.length } };
+
+	if (count > 0)
+		write_down(queue, told, from, &what);
 }
 
 /* --- lines ------------------------------------------------------------------------------ */
@@ -97,11 +104,9 @@ static bool take_one(struct queue *queue, struct told_message *told, struct span
 	return true;
 }
 
-/* A record for those in a row that share a domain, as the journal counts by domain. */
 static void take_list(struct queue *queue, struct told_message *told,
     const struct told_line *from, struct span list) {
-	struct messages_line line = { .length = 0 };
-	struct span one, domain;
+	struct span one, domain, last = { "", 0 };
 	char *bare = NULL;
 	size_t length = 0, begins = 0;
 	uint32_t count = 0;
@@ -111,30 +116,21 @@ static void take_list(struct queue *queue, struct told_message *told,
 			continue;
 		domain.text = plain_recipient_domain(one.text, one.length);
 		domain.length = (size_t)(one.text + one.length - domain.text);
-		if (count > 0 && (domain.length != line.domain_length ||
-		    memcmp(domain.text, line.domain, domain.length) != 0)) {
-			line.recipients = count_part(queue, told, (struct span){ line.domain,
-			    line.domain_length }, count);
-			line.to = bare + begins;
-			line.length = length - begins;
-			write_down(queue, told, from, &line);
+		if (count > 0 && (domain.length != last.length ||
+		    memcmp(domain.text, last.text, domain.length) != 0)) {
+			write_domain(queue, told, from, last, count,
+			    (struct span){ bare + begins, length - begins });
 			begins = length + 1;	/* behind the comma to come */
 			count = 0;
 		}
 		if (!append_text(&bare, &length, one.text, one.length))
 			break;
-		line.domain = domain.text;
-		line.domain_length = domain.length;
+		last = domain;
 		count++;
 		engine_count(queue->engine, COUNTER_TOLD_RECORDED, 1);
 	}
-	if (count > 0) {
-		line.recipients = count_part(queue, told, (struct span){ line.domain,
-		    line.domain_length }, count);
-		line.to = bare + begins;
-		line.length = length - begins;
-		write_down(queue, told, from, &line);
-	}
+	write_domain(queue, told, from, last, count,
+	    (struct span){ bare + begins, length - begins });
 	free(bare);
 }
 
@@ -150,10 +146,11 @@ static bool contradicts(const struct told_message *told, struct span list) {
 
 static void make_void(struct queue *queue, struct told_message *told,
     const struct told_line *from) {
-	struct messages_line line = { .is_void = true, .to = "", .domain = "" };
+	struct journal_delivery what = { .result = JOURNAL_RESULT_WAITS, .to = { "", 0 },
+		.domain = { "", 0 } };
 
 	queue_told_clear(queue, told);
-	write_down(queue, told, from, &line);
+	write_down(queue, told, from, &what);
 	told->pid = 0;
 }
 

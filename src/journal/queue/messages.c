@@ -295,20 +295,30 @@ uint64_t messages_start(struct messages *m, uint64_t key, uint32_t pid, int64_t 
 	return sequence;
 }
 
-uint64_t messages_delivered(struct messages *m, uint64_t key, const char *domain, size_t length,
-    uint32_t recipients, uint32_t left, int64_t wall_ns) {
-	struct journal_delivery delivery = { .key = key, .when_ns = wall_ns, .result = JOURNAL_RESULT_GONE, .recipients = recipients,
-		.left = left, .domain = { domain, (uint16_t)length } };
+uint64_t messages_delivered(struct messages *m, uint64_t key,
+    const struct journal_delivery *what, int64_t wall_ns) {
+	struct journal_delivery delivery = *what;
 	const struct entry *entry;
+	struct journal_place place;
+	uint64_t sequence;
 
 	m->wall_ns = wall_ns;
-	if (!messages_enter(m) || length > MESSAGES_DOMAIN_MAX)
+	if (!messages_enter(m) || delivery.domain.length > MESSAGES_DOMAIN_MAX ||
+	    delivery.to.length > MESSAGES_DELIVERED_MAX)
 		return 0;
-	entry = messages_index_find(m, delivery.key);
-	if (entry == NULL || entry->state != ENTRY_WORKING)
+	delivery.key = key;
+	delivery.when_ns = wall_ns;
+	entry = messages_index_find(m, key);
+	if (entry != NULL && entry->state == ENTRY_WORKING)
+		delivery.start = messages_work(m, entry)->start_sequence;
+	else if (delivery.id.length == 0)
 		return 0;
-	delivery.start = messages_work(m, entry)->start_sequence;
-	return messages_append_delivery(m, &delivery);
+	sequence = messages_record(m, JOURNAL_DELIVERY, &delivery, &place);
+	if (sequence == 0)
+		return 0;
+	m->totals.deliveries += delivery.recipients;
+	messages_sync_within(m, m->settings.sync_delay_ns);
+	return sequence;
 }
 
 uint64_t messages_finish_entry(struct messages *m, struct entry *entry) {

@@ -41,6 +41,7 @@
 
 #include "base/diag.h"
 #include "journal/log.h"
+#include "journal/record.h"
 #include "journal/storage.h"
 
 struct messages;
@@ -158,26 +159,15 @@ uint64_t messages_put(struct messages *messages, const struct messages_envelope 
 uint64_t messages_start(struct messages *messages, uint64_t key, uint32_t pid, int64_t wall_ns);
 
 /* Of that domain so many recipients are done with in this run, delivered or returned, and
- * so many are left.  0: it is not working. */
-uint64_t messages_delivered(struct messages *messages, uint64_t key, const char *domain,
-    size_t length, uint32_t recipients, uint32_t left, int64_t wall_ns);
-
-/* What a line of the mail server's log said of it, known or not: these recipients of one domain
- * were delivered by the process.  They stand in its file until that is written anew: so they
- * come back by the envelope's `delivered`, and its groups have them still. */
-struct messages_line {
-	const char *id;			/* of the message */
-	const char *to;			/* "A,B" */
-	size_t length;			/* MESSAGES_DELIVERED_MAX at most */
-	const char *domain;
-	size_t domain_length;
-	uint32_t recipients;		/* 0: messages_delivered has counted them */
-	uint32_t pid;
-	uint64_t log, offset;
-	bool is_void;			/* what such lines told of this run is not so */
-};
-uint64_t messages_told(struct messages *messages, uint64_t key,
-    const struct messages_line *line, int64_t wall_ns);
+ * so many are left.  0: it is not working.
+ *
+ * With `id`: what a line of the mail server's log said of it, known or not: recipients of one
+ * domain (`to`: "A,B"; `recipients` 0: they are counted already) were delivered by the process
+ * `pid`; or (`result`) what such lines told of this run is not so.  They stand in its file until
+ * that is written anew: so they come back by the envelope's `delivered`, and its groups have them
+ * still.  The key, times and start are filled in here. */
+uint64_t messages_delivered(struct messages *messages, uint64_t key,
+    const struct journal_delivery *delivery, int64_t wall_ns);
 
 /* Its file is gone.  0: not known. */
 uint64_t messages_finish(struct messages *messages, uint64_t key, int64_t wall_ns);
@@ -196,14 +186,14 @@ enum messages_answer {
 enum messages_answer messages_next(struct messages *messages, int64_t wall_ns,
     struct messages_envelope *envelope, int64_t *next_ns);
 
-/* For whoever looks for others that wait, or lists them: `visit` is shown all of them, in pieces
- * (one that is written anew meanwhile may come twice).  It may call nothing of the above but the
- * is_* questions.  NULL: degraded, before recovery, or no memory.  False: that was all; or the
- * journal was renewed meanwhile. */
+/* For whoever looks for others that wait, or lists them: all of them, one by one (one that is
+ * written anew meanwhile may come twice).  NULL: degraded, before recovery, or no memory.  *envelope
+ * is valid until the next call of anything.  NONE: that was all; or the journal was renewed
+ * meanwhile. */
 struct messages_walk;
 struct messages_walk *messages_walk_open(struct messages *messages);
-bool messages_walk_on(struct messages *messages, struct messages_walk *walk,
-    void (*visit)(void *context, const struct messages_envelope *envelope), void *context);
+enum messages_answer messages_walk_next(struct messages *messages, struct messages_walk *walk,
+    struct messages_envelope *envelope);
 void messages_walk_close(struct messages_walk **walk);
 
 /* As messages_next, of that message.  False: it does not wait here, or cannot be read. */

@@ -209,15 +209,6 @@ uint32_t messages_fold(uint64_t stamp);
 /* What was told is to be synced within that time. */
 void messages_sync_within(struct messages *m, int64_t delay_ns);
 
-/* --- messages_told.c ---------------------------------------------------------------------- */
-
-uint64_t messages_append_delivery(struct messages *m, const struct journal_delivery *delivery);
-/* Behind what lines have told so far of its run. */
-void messages_take_line(struct working *w, const struct journal_delivery *delivery);
-/* The envelope says what lines told of this run, and of those before it whose files list them
- * still: in memory that is the caller's. */
-char *messages_add_lines(const struct working *w, struct messages_envelope *envelope);
-
 /* --- messages_envelope.c ------------------------------------------------------------------ */
 
 /* Into m->payload.  What does not fit goes without its groups: they are to be read. */

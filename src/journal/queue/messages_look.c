@@ -17,7 +17,7 @@
 
 struct messages_walk {
 	struct journal_cursor *cursor;
-	uint64_t renewals;
+	uint64_t renewals, bytes;	/* bytes: of this step */
 };
 
 struct messages_walk *messages_walk_open(struct messages *m) {
@@ -37,25 +37,24 @@ struct messages_walk *messages_walk_open(struct messages *m) {
 	return walk;
 }
 
-bool messages_walk_on(struct messages *m, struct messages_walk *walk,
-    void (*visit)(void *context, const struct messages_envelope *envelope), void *context) {
+enum messages_answer messages_walk_next(struct messages *m, struct messages_walk *walk,
+    struct messages_envelope *envelope) {
 	struct journal_found found = { .length = 0 };
-	struct messages_envelope envelope;
 	struct journal_envelope e;
 
 	if (!messages_enter(m) || walk->renewals != m->totals.renewals)
-		return false;
+		return MESSAGES_NONE;
 	journal_log_flush(m->log);
-	for (uint64_t bytes = 0; bytes < MESSAGES_STEP_BYTES; bytes += found.length + 1) {
+	for (; walk->bytes < MESSAGES_STEP_BYTES; walk->bytes += found.length + 1) {
 		struct journal_place before = journal_cursor_place(walk->cursor);
 		const struct entry *entry;
 
 		if (journal_cursor_next(walk->cursor, &found) == JOURNAL_FOUND_END)
-			return false;
+			return MESSAGES_NONE;
 		if (found.kind == JOURNAL_FOUND_FAULT &&
 		    messages_try_again(m, found.place.file)) {
 			journal_cursor_seek(walk->cursor, before);
-			return true;
+			break;
 		}
 		if (!messages_is_envelope(m, &found, &e) ||
 		    !journal_mark_is_live(found.frame.mark))
@@ -63,10 +62,12 @@ bool messages_walk_on(struct messages *m, struct messages_walk *walk,
 		entry = messages_learn(m, &found, &e);
 		if (entry == NULL || entry->state != ENTRY_WAITS)
 			continue;
-		messages_read_envelope(m, &e, &envelope);
-		visit(context, &envelope);
+		messages_read_envelope(m, &e, envelope);
+		walk->bytes += found.length + 1;
+		return MESSAGES_ONE;
 	}
-	return true;
+	walk->bytes = 0;
+	return MESSAGES_MORE;
 }
 
 void messages_walk_close(struct messages_walk **walk) {

@@ -141,6 +141,23 @@ static bool is_done(const struct working *w, uint64_t domain) {
 	return false;
 }
 
+/* Behind what lines have told so far of its run. */
+static void take_line(struct working *w, const struct journal_delivery *delivery) {
+	size_t length = w->told_length + (w->told_length > 0) + delivery->to.length;
+	char *more;
+
+	if (delivery->to.length == 0)
+		return;
+	more = length > MESSAGES_DELIVERED_MAX ? NULL : realloc(w->told, length);
+	if (more == NULL)
+		return;		/* they come twice at worst */
+	w->told = more;
+	if (w->told_length > 0)
+		more[w->told_length] = ',';
+	memcpy(more + length - delivery->to.length, delivery->to.text, delivery->to.length);
+	w->told_length = length;
+}
+
 static void apply_delivery(struct messages *m, const struct journal_found *found) {
 	struct journal_delivery delivery;
 	struct entry *entry;
@@ -167,7 +184,7 @@ static void apply_delivery(struct messages *m, const struct journal_found *found
 	if (m->totals.renewals == 0 && found->frame.sequence > m->positions.synced)
 		m->totals.deliveries += delivery.recipients;
 	if (delivery.id.length > 0) {
-		messages_take_line(w, &delivery);
+		take_line(w, &delivery);
 		return;
 	}
 	domain = messages_domain_key(delivery.domain.text, delivery.domain.length);
@@ -308,6 +325,25 @@ static bool take_off(struct messages *m, const struct working *w,
 	return envelope->recipients > 0;
 }
 
+/* The envelope says what lines told of this run, and of those before it whose files list them
+ * still: in memory that is the caller's. */
+static char *add_lines(const struct working *w, struct messages_envelope *envelope) {
+	size_t before = w->is_void ? 0 : envelope->delivered_length;
+	size_t told = w->is_void ? 0 : w->told_length;
+	char *all = malloc(before + told + 1);
+
+	envelope->pid = w->pid;
+	if (all != NULL && before > 0)
+		memcpy(all, envelope->delivered, before);
+	if (all != NULL && before > 0 && told > 0)
+		all[before++] = ',';
+	if (all != NULL && told > 0)
+		memcpy(all + before, w->told, told);
+	envelope->delivered = all;
+	envelope->delivered_length = all == NULL ? 0 : before + told;
+	return all;
+}
+
 enum replaced { REPLACED, NOT_WRITTEN, NOT_READ };
 
 static enum replaced replace_working(struct messages *m, struct working *w, struct entry *entry) {
@@ -324,7 +360,7 @@ static enum replaced replace_working(struct messages *m, struct working *w, stru
 		return REPLACED;
 	}
 	envelope.due_ns = 0;
-	delivered = messages_add_lines(w, &envelope);
+	delivered = add_lines(w, &envelope);
 	sequence = take_off(m, w, &envelope) ? messages_put_entry(m, &envelope, w->key, false) :
 	    messages_finish_entry(m, entry);
 	if (sequence != 0 && m->calls.recovered != NULL)

@@ -169,7 +169,7 @@ static void finish_one(unsigned i) {
 
 /* --- what is asked ----------------------------------------------------------------------- */
 
-static void show(void *context, const struct messages_envelope *e) {
+static void show(const struct messages_envelope *e) {
 	struct model *x = &model[index_of(e->id)];
 
 	assert_int_equal(x->status, WAITS);
@@ -180,12 +180,17 @@ static void show(void *context, const struct messages_envelope *e) {
 static void look(void) {
 	struct messages_walk *walk;
 	struct messages_envelope e;
+	enum messages_answer answer;
 
 	for (unsigned i = 0; i < MESSAGES; i++)
 		model[i].shown = false;
 	walk = messages_walk_open(world.m);
-	while (messages_walk_on(world.m, walk, show, NULL))
-		world_turn();
+	while ((answer = messages_walk_next(world.m, walk, &e)) != MESSAGES_NONE) {
+		if (answer == MESSAGES_ONE)
+			show(&e);
+		else
+			world_turn();
+	}
 	messages_walk_close(&walk);
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		assert_true(model[i].shown || model[i].status != WAITS);

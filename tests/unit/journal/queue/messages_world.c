@@ -136,8 +136,9 @@ uint64_t start(const char *id) {
 }
 
 uint64_t delivered(const char *id, const char *domain, uint32_t recipients) {
-	return messages_delivered(world.m, messages_key("m", "/q", id), domain, strlen(domain), recipients, 0,
-	    world.wall_ns);
+	return messages_delivered(world.m, messages_key("m", "/q", id),
+	    &(const struct journal_delivery){ .domain = journal_text_of(domain),
+	    .recipients = recipients }, world.wall_ns);
 }
 
 uint64_t finish(const char *id) {

@@ -54,11 +54,11 @@ static void on_recovered(void *context, const struct messages_envelope *e) {
 }
 
 static void told(const char *id, const char *to, const char *domain, uint32_t recipients) {
-	const struct messages_line line = { .id = id, .to = to, .length = strlen(to), .domain = domain,
-		.domain_length = strlen(domain), .recipients = recipients, .pid = 77,
-		.is_void = recipients == 0 };
+	const struct journal_delivery line = { .id = journal_text_of(id), .to = journal_text_of(to),
+		.domain = journal_text_of(domain), .recipients = recipients, .pid = 77,
+		.result = recipients == 0 ? JOURNAL_RESULT_WAITS : JOURNAL_RESULT_GONE };
 
-	assert_int_not_equal(messages_told(world.m, messages_key("m", "/q", id), &line, world.wall_ns), 0);
+	assert_int_not_equal(messages_delivered(world.m, messages_key("m", "/q", id), &line, world.wall_ns), 0);
 }
 
 /* What lines of the log have told stands in the queue file still: it comes back with them, as
