@@ -189,37 +189,6 @@ bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns) {
 	return true;
 }
 
-static inline unsigned char lower(char c) {
-	unsigned char u = (unsigned char)c;
-
-	return u >= 'A' && u <= 'Z' ? (unsigned char)(u + 32) : u;
-}
-
-bool text_equal_nocase(const char *a, const char *b, size_t length) {
-	for (size_t i = 0; i < length; i++)
-		if (lower(a[i]) != lower(b[i]))
-			return false;
-	return true;
-}
-
-bool text_is_nocase(const char *text, const char *other) {
-	size_t length = strlen(text);
-
-	return strlen(other) == length && text_equal_nocase(text, other, length);
-}
-
-bool text_contains(const char *text, const char *part) {
-	size_t length = strlen(part);
-
-	if (length == 0)
-		return true;
-	for (; *text != '\0'; text++)
-		if (lower(*text) == lower(*part) && strnlen(text, length) == length &&
-		    text_equal_nocase(text, part, length))
-			return true;
-	return false;
-}
-
 uint64_t text_hash(const char *text, size_t length) {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 

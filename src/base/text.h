@@ -43,12 +43,6 @@ uint64_t text_hash(const char *text, size_t length);
  * the length. */
 size_t text_bare_host(const char **text, size_t length);
 
-/* ASCII only, independent of the locale. */
-bool text_equal_nocase(const char *a, const char *b, size_t length);
-/* Whole texts.  Is the other one somewhere in it ("" is)? */
-bool text_is_nocase(const char *text, const char *other);
-bool text_contains(const char *text, const char *part);
-
 /* Of a hexadecimal digit; -1: it is none. */
 static inline int text_hex_digit(char c) {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 :

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/order.h"
-#include "base/text.h"
 #include "view/destination_page.h"
 
 static void keep_class(void *context, const struct reader_class *class) {
@@ -237,7 +236,7 @@ static void classes_choose(struct view_classes *classes, const struct page_choic
 
 	for (size_t i = 0; i < classes->count; i++)
 		if (choice->exact ? strcmp(classes->list[i].name, choice->find) == 0 :
-		    text_contains(classes->list[i].name, choice->find))
+		    strcasestr(classes->list[i].name, choice->find) != NULL)
 			classes->list[kept++] = classes->list[i];
 	classes->count = kept;
 	qsort_r(classes->list, classes->count, sizeof(*classes->list), compare_choice, &order);

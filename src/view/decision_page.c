@@ -76,12 +76,12 @@ static bool is_wanted(const struct decision_choice *choice, const struct decided
 	if (!address_is_unknown(&d->client))
 		address_format(&d->client, client);
 	for (size_t i = 0; !about && i < COUNT_OF(names); i++)
-		about = text_is_nocase(decided_text(d, names[i]), choice->about);
+		about = strcasecmp(decided_text(d, names[i]), choice->about) == 0;
 	for (size_t i = 0; !found && i < COUNT_OF(all); i++)
-		found = text_contains(decided_text(d, all[i]), choice->find);
+		found = strcasestr(decided_text(d, all[i]), choice->find) != NULL;
 	return (about || strcmp(client, choice->about) == 0) && (found ||
-	    text_contains(client, choice->find) ||
-	    text_contains(decision_id_text(d->id, id), choice->find));
+	    strcasestr(client, choice->find) != NULL ||
+	    strcasestr(decision_id_text(d->id, id), choice->find) != NULL);
 }
 
 /* --- rows --------------------------------------------------------------------------------- */

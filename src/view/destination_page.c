@@ -15,7 +15,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/order.h"
-#include "base/text.h"
 #include "policy/window/window.h"
 
 #define BUILD_SHARE	10		/* a tenth of the time at most */
@@ -122,8 +121,8 @@ static bool is_wanted(const struct destination_index *index, const struct entry 
 		return false;
 	if (choice->find[0] == '\0')
 		return entry->begun;	/* a domain of a provider has no window of its own */
-	return text_contains(entry->name, choice->find) || (entry->reason != 0 &&
-	    text_contains(index->reasons[entry->reason - 1], choice->find));
+	return strcasestr(entry->name, choice->find) != NULL || (entry->reason != 0 &&
+	    strcasestr(index->reasons[entry->reason - 1], choice->find) != NULL);
 }
 
 struct order {

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "segment/file/layout.h"
 
 static bool ends_with(const char *name, const struct mask *mask) {
@@ -15,7 +14,7 @@ static bool ends_with(const char *name, const struct mask *mask) {
 	const char *end = name + length - mask->name_length;
 
 	return length >= mask->name_length &&
-	    text_equal_nocase(end, mask->name, mask->name_length) &&
+	    strncasecmp(end, mask->name, mask->name_length) == 0 &&
 	    (end == name || end[-1] == '.' || end[-1] == '@');
 }
 
@@ -28,12 +27,12 @@ static bool fits(const char *name, const struct mask *mask) {
 		return true;
 	case MASK_NAME:
 		return length == mask->name_length &&
-		    text_equal_nocase(name, mask->name, length);
+		    strncasecmp(name, mask->name, length) == 0;
 	case MASK_DOMAIN:
 		return ends_with(name, mask);
 	case MASK_NAME_PREFIX:
 		return length > mask->name_length &&
-		    text_equal_nocase(name, mask->name, mask->name_length) &&
+		    strncasecmp(name, mask->name, mask->name_length) == 0 &&
 		    name[mask->name_length] == '.';
 	case MASK_ADDRESS:
 		return address_parse(name, length, &address) &&

@@ -63,7 +63,7 @@ static const struct generation_class *class_named(const struct generation *g,
 		const struct generation_class *class = generation_class(g, i);
 		const char *own = generation_text(g, class->name);
 
-		if (strlen(own) == length && text_equal_nocase(own, name, length))
+		if (strlen(own) == length && strncasecmp(own, name, length) == 0)
 			return class;
 	}
 	return NULL;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/login.h"
-#include "base/text.h"
 #include "config/generation/generation_internal.h"
 
 #define ANY_KIND	(-1)
@@ -189,11 +188,11 @@ static bool domain_matches(const char *mask, const char *domain, size_t length) 
 	if (strcmp(mask, "*") == 0)
 		return true;
 	if (strncmp(mask, "*.", 2) != 0)
-		return mask_length == length && text_equal_nocase(mask, domain, length);
+		return mask_length == length && strncasecmp(mask, domain, length) == 0;
 	mask += 2;
 	mask_length -= 2;
 	return length >= mask_length &&
-	    text_equal_nocase(mask, domain + length - mask_length, mask_length) &&
+	    strncasecmp(mask, domain + length - mask_length, mask_length) == 0 &&
 	    (length == mask_length || domain[length - mask_length - 1] == '.');
 }
 

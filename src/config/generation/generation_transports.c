@@ -6,11 +6,10 @@
  */
 #include <string.h>
 
-#include "base/text.h"
 #include "config/generation/generation.h"
 
 static bool is_word(const char *name, size_t length, const char *word) {
-	return strlen(word) == length && text_equal_nocase(name, word, length);
+	return strlen(word) == length && strncasecmp(name, word, length) == 0;
 }
 
 size_t generation_transport_prefix(const char *name, size_t length) {

@@ -244,7 +244,7 @@ static bool fits(const struct decided *d, const char *wanted) {
 	char address[ADDRESS_TEXT_MAX];
 
 	for (size_t i = 0; i < COUNT_OF(names); i++)
-		if (text_is_nocase(decided_text(d, names[i]), wanted))
+		if (strcasecmp(decided_text(d, names[i]), wanted) == 0)
 			return true;
 	address_format(&d->client, address);
 	return strcmp(address, wanted) == 0;

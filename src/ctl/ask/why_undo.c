@@ -312,7 +312,7 @@ static bool is_named(const struct decided *d, const char *name) {
 			return false;
 		name += sizeof(prefix) - 1;
 	}
-	return text_is_nocase(name, decided_text(d, DECIDED_NAME));
+	return strcasecmp(name, decided_text(d, DECIDED_NAME)) == 0;
 }
 
 /* What has that id counts, else what has that name. */

@@ -27,16 +27,16 @@ bool top_decision_fits(const char *filter, const struct decided *decided) {
 
 	if (!address_is_unknown(&decided->client))
 		address_format(&decided->client, client);
-	return text_contains(client, filter) ||
-	    text_contains(decided_word(decided->kind), filter) ||
-	    text_contains(decided_text(decided, DECIDED_NAME), filter) ||
-	    text_contains(decided_text(decided, DECIDED_CLASS), filter) ||
-	    text_contains(decided_text(decided, DECIDED_RECIPIENT), filter) ||
-	    text_contains(decided_text(decided, DECIDED_REASON), filter);
+	return strcasestr(client, filter) != NULL ||
+	    strcasestr(decided_word(decided->kind), filter) != NULL ||
+	    strcasestr(decided_text(decided, DECIDED_NAME), filter) != NULL ||
+	    strcasestr(decided_text(decided, DECIDED_CLASS), filter) != NULL ||
+	    strcasestr(decided_text(decided, DECIDED_RECIPIENT), filter) != NULL ||
+	    strcasestr(decided_text(decided, DECIDED_REASON), filter) != NULL;
 }
 
 static bool wants(const void *context, const char *name) {
-	return text_contains(name, context);
+	return strcasestr(name, context) != NULL;
 }
 
 /* --- classes ------------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static void take_class(void *context, const struct reader_class *class) {
 
 	if (view_class_share(&work->top->view, class, &share))
 		work->top->cluster.overhang += share.overhang;
-	if (work->no_memory || !text_contains(class->name, work->top->filter))
+	if (work->no_memory || strcasestr(class->name, work->top->filter) == NULL)
 		return;
 	work->no_memory = !array_grow(&work->list, &work->size, work->count,
 	    sizeof(*work->list));

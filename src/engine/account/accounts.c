@@ -93,7 +93,7 @@ static struct account_mail open_mail(struct asking *a) {
 static bool is_local_part(const char *address, size_t length, const char *local) {
 	size_t local_length = strlen(local);
 
-	return length >= local_length && text_equal_nocase(address, local, local_length) &&
+	return length >= local_length && strncasecmp(address, local, local_length) == 0 &&
 	    (length == local_length || address[local_length] == '@');
 }
 

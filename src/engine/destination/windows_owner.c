@@ -16,7 +16,7 @@
 #define PROVIDER_LENGTH	(sizeof(WINDOW_PROVIDER_PREFIX) - 1)
 
 static bool begins_with(const char *name, size_t length, const char *prefix) {
-	return length > strlen(prefix) && text_equal_nocase(name, prefix, strlen(prefix));
+	return length > strlen(prefix) && strncasecmp(name, prefix, strlen(prefix)) == 0;
 }
 
 static void set_provider(const struct generation *generation, uint32_t provider,
@@ -96,7 +96,7 @@ static const struct address *find_relayhost(const struct engine *engine,
 		if (is_literal ? address_equal(&literal, &seen->relays[i]) :
 		    (relays_find(engine->segment, &seen->relays[i], relay) &&
 			strlen(relay) == host.length &&
-			text_equal_nocase(relay, host.text, host.length)))
+			strncasecmp(relay, host.text, host.length) == 0))
 			return &seen->relays[i];
 	}
 	*certain = ((seen->cloned_by | seen->other_by) & ~(1u << mta)) == 0;

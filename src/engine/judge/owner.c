@@ -99,7 +99,7 @@ static bool is_host(struct span host, const struct tried_relay *tried) {
 	if (host.length > 0 && host.text[host.length - 1] == '.')
 		host.length--;
 	return host.length > 0 && host.length == tried->name.length &&
-	    text_equal_nocase(host.text, tried->name.text, host.length);
+	    strncasecmp(host.text, tried->name.text, host.length) == 0;
 }
 
 /* Did it go, or would it have gone, to the relay that all mail goes to? */

@@ -144,7 +144,7 @@ static size_t on_xclient(struct policy_session *session, struct engine *engine,
 static bool has_local_part(const char *address, size_t length,
     const char *local, size_t local_length) {
 	return length > local_length && address[local_length] == '@' &&
-	    text_equal_nocase(address, local, local_length);
+	    strncasecmp(address, local, local_length) == 0;
 }
 
 /* Mail that must come through whatever the limits: people reach the postmaster,
@@ -155,7 +155,7 @@ static bool is_spared(const char *data, const struct policy_request *request) {
 
 	return request->sender.length == 0 ||
 	    request->sasl_username.length > 0 ||
-	    (length == 10 && text_equal_nocase(to, "postmaster", 10)) ||
+	    (length == 10 && strncasecmp(to, "postmaster", 10) == 0) ||
 	    has_local_part(to, length, "postmaster", 10) ||
 	    has_local_part(to, length, "abuse", 5);
 }

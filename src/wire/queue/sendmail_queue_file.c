@@ -14,7 +14,6 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "wire/mail/log_cursor.h"
 
 enum state {
@@ -144,7 +143,7 @@ static void take_header(struct sendmail_queue_reader *reader) {
 		at = at == NULL ? end : at + 1;
 	}
 	if ((size_t)(end - at) < sizeof(name) - 1 ||
-	    !text_equal_nocase(at, name, sizeof(name) - 1))
+	    strncasecmp(at, name, sizeof(name) - 1) != 0)
 		return;
 	reader->has_received = true;
 	for (at += sizeof(name) - 1; at < end; at = word) {

@@ -125,24 +125,6 @@ TEST(durations_and_rates) {
 	assert_true(count == 5 && ns == NS_PER_SECOND);
 }
 
-TEST(case_is_folded_in_ascii_only) {
-	assert_true(text_equal_nocase("PostMaster", "postmaster", 10));
-	assert_false(text_equal_nocase("postmaster", "postmastes", 10));
-	assert_false(text_equal_nocase("[", "{", 1));
-	assert_false(text_equal_nocase("\xc4", "\xe4", 1));
-}
-
-TEST(a_part_is_found_whatever_its_case) {
-	assert_true(text_contains("x", ""));
-	assert_true(text_contains("", ""));
-	assert_true(text_contains("mx.example.org", "EXAM"));
-	assert_true(text_contains("mx.example.org", "org"));
-	assert_false(text_contains("mx.example.org", "orgs"));
-	assert_false(text_contains("", "x"));
-	assert_true(text_is_nocase("Example", "eXAMPLE"));
-	assert_false(text_is_nocase("Example", "exam"));
-}
-
 TEST(diag_keeps_the_error_and_says_it) {
 	struct diag diag;
 	char longer[600];
