@@ -8,7 +8,9 @@
 
 /* May a message that has `concurrency` workers have one more?  `most` in any case, and `scale`
  * times the free ones. */
-bool concurrency_allows(uint32_t most, uint32_t scale, uint32_t concurrency,
-    uint32_t free_workers);
+static inline bool concurrency_allows(uint32_t most, uint32_t scale, uint32_t concurrency,
+    uint32_t free_workers) {
+	return concurrency < most || concurrency < (uint64_t)scale * free_workers;
+}
 
 #endif

@@ -219,7 +219,6 @@ static void stop_running(struct job_board *board, const struct job_taken *taken)
 	queue->running_recipients -= taken->recipients;
 	queue->busy -= taken->places;
 	transport->busy -= taken->places;
-	board->running -= taken->places;
 }
 
 enum job_left job_done(struct job_board *board, const struct job_taken *taken) {

@@ -180,6 +180,9 @@ struct job_view {
 	bool listed;			/* false: all is taken, or more must be read first */
 	bool current;
 	bool blocker;			/* was found blocked, and nothing has changed since */
+	uint32_t in_core;		/* recipients in memory, waiting or running */
+	int32_t recipient_slots;	/* given to it (policy/schedule/pool.h) */
+	bool reading;			/* a batch was asked for, and has not come */
 };
 /* False: the message has no job in that transport. */
 bool job_view(const struct job_board *board, uint32_t message, uint32_t transport,
@@ -204,14 +207,5 @@ void job_queue_view(const struct job_board *board, uint32_t queue, struct job_qu
 
 uint64_t job_message_word(const struct job_board *board, uint32_t message);
 uint64_t job_queue_word(const struct job_board *board, uint32_t queue);
-
-/* In use now. */
-struct job_count {
-	struct job_capacity used;
-	uint64_t recipients;		/* in memory, waiting or running */
-	uint32_t listed;		/* jobs that the scheduler goes by */
-	uint32_t running;		/* places taken */
-};
-void job_count(const struct job_board *board, struct job_count *out);
 
 #endif

@@ -198,7 +198,6 @@ uint32_t job_queue_open(struct job_board *board, uint32_t transport, uint32_t wi
 	queue->window = window;
 	queue->row_first = queue->row_last = queue->row_seen = queue->row_fetched =
 	    queue->tree = JOB_NONE;
-	queue->used = 1;
 	return i;
 }
 
@@ -208,7 +207,6 @@ bool job_queue_close(struct job_board *board, uint32_t i) {
 	if (queue->waiting > 0 || queue->running > 0 || queue->busy > 0)
 		return false;
 	job_heap_remove(board, i);
-	queue->used = 0;
 	table_free(board, &board->queues, i);
 	return true;
 }
@@ -236,7 +234,6 @@ uint32_t job_message_open(struct job_board *board, uint64_t word, int64_t queued
 	    (uint32_t)(queued_s - board->base_s);
 	message->jobs = JOB_NONE;
 	message->slots = (int32_t)board->pool.message_recipient_minimum;
-	message->used = 1;
 	if (pool_promise(board, i, pool_first_slots(board, i)) == 0) {
 		job_message_destroy(board, i);
 		return JOB_NONE;
@@ -266,7 +263,6 @@ void job_message_destroy(struct job_board *board, uint32_t i) {
 	while (message->jobs != JOB_NONE)
 		destroy_job(board, message->jobs);
 	pool_unpromise(board, i);
-	message->used = 0;
 	table_free(board, &board->messages, i);
 }
 

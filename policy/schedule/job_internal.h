@@ -115,7 +115,6 @@ struct job_queue {
 	uint32_t tree;			/* ... and the others */
 	uint32_t heap_at;	/* + 1; 0: not in the transport's heap */
 	uint32_t heap_key;	/* slot of its first waiting job, or less */
-	uint32_t used;
 };
 
 struct job_message {
@@ -129,7 +128,6 @@ struct job_message {
 	uint32_t promised;	/* recipients that may be read in the batch to come */
 	int32_t in_core;
 	int32_t slots;
-	uint8_t used;
 	uint8_t more;		/* some are unread */
 	uint8_t reading;	/* a batch was asked for */
 	uint8_t closed;
@@ -141,7 +139,6 @@ struct job_transport {
 	int64_t cache_s;
 	uint32_t turn_next;	/* round robin: ring */
 	uint32_t busy;
-	uint32_t listed;
 	uint32_t first, last;	/* scheduler's list */
 	uint32_t time_root;
 	uint32_t next_unread;
@@ -170,7 +167,6 @@ struct job_board {
 	uint64_t linked;	/* jobs, ever */
 	struct job_table transports, queues, messages, jobs, peers;
 	uint32_t turn_last;	/* of the ring of transports; JOB_NONE: none */
-	uint32_t running;
 	uint32_t based;
 	uint32_t hash_mask;
 	uint32_t slot_count;

@@ -51,7 +51,6 @@ static void select_counted(struct job_board *board, uint32_t i, uint32_t entries
 	queue->running_recipients += recipients;
 	queue->busy += places;
 	transport->busy += places;
-	board->running += places;
 	job->selected += entries;
 	job->slots_available += (int32_t)entries;
 	job->slots_used += (int32_t)entries;

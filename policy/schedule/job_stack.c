@@ -65,7 +65,6 @@ void job_link(struct job_board *board, uint32_t i) {
 	job_slots_place(board, i);
 	job->linked = ++board->linked;
 	job_time_update(board, i);
-	transport->listed++;
 	job->exception = job->slot < transport->passed;
 	job->disorder = job->behind != JOB_NONE &&
 	    job_slots_longer(board, job->transport, queued, job->slot);
@@ -113,7 +112,6 @@ void job_unlink(struct job_board *board, uint32_t i) {
 		job_forget_candidate(transport);
 	list_remove(board, transport, job);
 	job_slots_clear(board, i);
-	transport->listed--;
 	job->disorder = job->exception = 0;
 	job->level = -1;
 	job_time_update(board, i);

@@ -25,7 +25,9 @@ bool job_view(const struct job_board *board, uint32_t number, uint32_t transport
 		    job_at(board, job->parent)->message,
 		.listed = job->level >= 0,
 		.current = job_transport_at(board, transport)->current == i,
-		.blocker = job_is_blocker(board, job) };
+		.blocker = job_is_blocker(board, job),
+		.in_core = (uint32_t)job->in_core, .recipient_slots = job->slots,
+		.reading = message->reading };
 	left = job->peer_count;
 	for (peer = job->peers; left > 0; left--) {
 		const struct job_peer *part = job_peer_at(board, peer);
@@ -84,13 +86,4 @@ uint64_t job_message_word(const struct job_board *board, uint32_t message) {
 
 uint64_t job_queue_word(const struct job_board *board, uint32_t queue) {
 	return job_queue_at(board, queue)->word;
-}
-
-void job_count(const struct job_board *board, struct job_count *out) {
-	*out = (struct job_count){ .used = { .transports = board->transports.used,
-		.queues = board->queues.used, .messages = board->messages.used,
-		.jobs = board->jobs.used, .peers = board->peers.used },
-		.recipients = board->in_core, .running = board->running };
-	for (uint32_t i = 0; i < board->transports.used; i++)
-		out->listed += job_transport_at(board, i)->listed;
 }

@@ -163,21 +163,6 @@ uint32_t pool_room(const struct job_board *board, uint32_t i) {
 	    limited(board, i, pool_room_slots(message));
 }
 
-bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t transport,
-    struct pool_view *out) {
-	uint32_t i = job_find(board, message, transport);
-
-	if (i == JOB_NONE)
-		return false;
-	*out = (struct pool_view){ .in_core = (uint64_t)job_at(board, i)->in_core,
-		.slots = job_at(board, i)->slots, .unread = job_message_at(board, message)->unread,
-		.reading = job_message_at(board, message)->reading };
-	return true;
-}
-
-void pool_transport_view(const struct job_board *board, uint32_t number, struct pool_view *out) {
-	const struct job_transport *transport = job_transport_at(board, number);
-
-	*out = (struct pool_view){ .in_core = transport->in_core,
-		.slots = transport->slots_unused };
+int64_t pool_unused(const struct job_board *board, uint32_t transport) {
+	return job_transport_at(board, transport)->slots_unused;
 }

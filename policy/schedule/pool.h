@@ -34,17 +34,7 @@ uint32_t pool_first(const struct job_board *board, uint32_t message);
  * memory at least 1). */
 uint32_t pool_room(const struct job_board *board, uint32_t message);
 
-struct pool_view {
-	uint64_t in_core;	/* recipients in memory: of the job or transport */
-	int64_t slots;		/* given to it; for a transport: not given out (< 0: so many of
-				 * the extra pool are) */
-	uint32_t unread;	/* of a message, at most */
-	bool reading;		/* a batch was asked for, and has not come */
-};
-/* False: no such job. */
-bool pool_job_view(const struct job_board *board, uint32_t message, uint32_t transport,
-    struct pool_view *out);
-void pool_transport_view(const struct job_board *board, uint32_t transport,
-    struct pool_view *out);
+/* A transport's slots that are not given out (< 0: so many of its extra pool are). */
+int64_t pool_unused(const struct job_board *board, uint32_t transport);
 
 #endif

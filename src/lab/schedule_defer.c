@@ -12,12 +12,8 @@
 
 #include "base/order.h"
 #include "lab/memory.h"
-#include "lab/schedule_world.h"
+#include "lab/schedule_internal.h"
 #include "policy/schedule/pool.h"
-
-static uint32_t transport_of(const struct world *w, uint32_t destination) {
-	return w->scenario->destinations[destination].transport;
-}
 
 void schedule_try(struct world *w, struct under_way *delivery) {
 	const struct scenario *s = w->scenario;
@@ -36,9 +32,9 @@ void schedule_try(struct world *w, struct under_way *delivery) {
 bool schedule_is_dead(struct world *w, uint32_t destination) {
 	struct destination *own = &w->destinations[destination];
 	const struct window_settings *settings =
-	    &w->scenario->transports[transport_of(w, destination)].window;
+	    &w->scenario->transports[schedule_transport(w, destination)].window;
 
-	if (w->dead_until_ns[transport_of(w, destination)] > w->now_ns ||
+	if (w->dead_until_ns[schedule_transport(w, destination)] > w->now_ns ||
 	    own->dead_until_ns > w->now_ns)
 		return true;
 	if (own->dead_until_ns != 0) {
@@ -58,7 +54,7 @@ void schedule_defer(struct world *w, uint32_t message, uint32_t destination, uin
 	bool bounces = is_too_old(w, message);
 	struct schedule_step step = { .at_ns = w->now_ns,
 		.event = bounces ? SCHEDULE_BOUNCE : SCHEDULE_DEFER,
-		.transport = transport_of(w, destination), .message = message,
+		.transport = schedule_transport(w, destination), .message = message,
 		.destination = destination, .recipients = recipients };
 
 	schedule_show(w, &step);
@@ -74,17 +70,17 @@ void schedule_defer(struct world *w, uint32_t message, uint32_t destination, uin
 /* --- what waits for a place that is dead ------------------------------------------------ */
 
 static bool is_in_core(const struct world *w, uint32_t message) {
-	struct pool_view pool;
+	struct job_view job;
 
 	for (uint32_t t = 0; t < w->scenario->transport_count; t++)
-		if (pool_job_view(w->board, w->boards[message], w->transports[t], &pool) &&
-		    pool.in_core > 0)
+		if (job_view(w->board, w->messages[message].board, w->transports[t], &job) &&
+		    job.in_core > 0)
 			return true;
 	return false;
 }
 
 static void deferred_settle(struct world *w, uint32_t message) {
-	uint32_t on_board = w->boards[message];
+	uint32_t on_board = w->messages[message].board;
 
 	if (!is_in_core(w, message) &&
 	    !schedule_read(w, message, pool_room(w->board, on_board), false))
@@ -100,7 +96,7 @@ bool schedule_settle_emptied(struct world *w) {
 
 		TAILQ_REMOVE(&w->emptied, m, of_emptied);
 		m->emptied = false;
-		if (w->boards[message] != JOB_NONE)
+		if (w->messages[message].board != JOB_NONE)
 			deferred_settle(w, message);
 	}
 	return any;
@@ -126,7 +122,7 @@ void schedule_kill_destination(struct world *w, uint32_t destination) {
 void schedule_kill_transport(struct world *w, uint32_t transport) {
 	w->dead_until_ns[transport] = w->now_ns + w->scenario->transport_retry_ns;
 	for (uint32_t i = 0; i < w->scenario->destination_count; i++)
-		if (transport_of(w, i) == transport)
+		if (schedule_transport(w, i) == transport)
 			withdraw_all(w, i);
 }
 
@@ -173,10 +169,10 @@ static int64_t return_ns(const struct world *w, uint32_t message) {
 
 void schedule_close(struct world *w, uint32_t message) {
 	struct message *m = &w->messages[message];
-	struct simulated_event event = { .kind = EVENT_RETURN, .level = message };
+	struct simulated_event event = { .kind = EVENT_RETURN, .item = m };
 
-	job_message_close(w->board, w->boards[message]);
-	w->boards[message] = JOB_NONE;
+	job_message_close(w->board, w->messages[message].board);
+	w->messages[message].board = JOB_NONE;
 	if (m->deferred_count == 0) {
 		w->left--;
 		return;

@@ -34,7 +34,6 @@ static void write_entries(FILE *out, const struct job_view *view) {
 static void write_one(FILE *out, enum trace_text text, const struct schedule_look *look,
     const struct job_view *view) {
 	unsigned number = (unsigned)view->word + 1;
-	struct pool_view pool;
 
 	switch (text) {
 	case TRACE_JOBS:
@@ -62,9 +61,8 @@ static void write_one(FILE *out, enum trace_text text, const struct schedule_loo
 		write_entries(out, view);
 		break;
 	case TRACE_RECIPIENTS:
-		if (pool_job_view(look->board, view->message, view->transport, &pool))
-			fprintf(out, "%u:%llu/%lld ", number, (unsigned long long)pool.in_core,
-			    (long long)pool.slots);
+		fprintf(out, "%u:%u/%d ", number, (unsigned)view->in_core,
+		    (int)view->recipient_slots);
 		break;
 	case TRACE_UNREAD:
 		if (view->unread > 0)
@@ -79,12 +77,10 @@ static void write_one(FILE *out, enum trace_text text, const struct schedule_loo
 static void write_text(FILE *out, enum trace_text text, uint32_t transport,
     const struct schedule_look *look) {
 	uint32_t on_board = look->transports[transport];
-	struct pool_view pool;
 	struct job_view view;
 
 	if (text == TRACE_POOL) {
-		pool_transport_view(look->board, on_board, &pool);
-		fprintf(out, "%lld ", (long long)pool.slots);
+		fprintf(out, "%lld ", (long long)pool_unused(look->board, on_board));
 		return;
 	}
 	for (uint32_t message = job_list_next(look->board, on_board, JOB_NONE);
@@ -176,6 +172,11 @@ void trace_write_deliveries(const struct trace *trace, const struct scenario *sc
 }
 
 static void step_row(void *context, struct writer *writer, const void *item) {
+	static const char *const events[SCHEDULE_EVENT_COUNT] = {
+		[SCHEDULE_ARRIVE] = "arrive", [SCHEDULE_READ] = "read",
+		[SCHEDULE_WINDOW] = "window", [SCHEDULE_START] = "start",
+		[SCHEDULE_END] = "end", [SCHEDULE_DEFER] = "defer", [SCHEDULE_BOUNCE] = "bounce",
+	};
 	static const char *const names[TRACE_TEXTS] = {
 		[TRACE_JOBS] = "jobs", [TRACE_CURRENT] = "current", [TRACE_BLOCKED] = "blocked",
 		[TRACE_PARENTS] = "parents", [TRACE_SLOTS] = "slots",
@@ -186,7 +187,7 @@ static void step_row(void *context, struct writer *writer, const void *item) {
 	const char *text = state->text;
 
 	writer_decimal(writer, "time_s", value_decimal( (double)state->step.at_ns / 1e9));
-	writer_text(writer, "event", schedule_event_word(state->step.event));
+	writer_text(writer, "event", events[state->step.event]);
 	writer_member(writer, "message", COLUMN_NUMBER, number_of(state->step.message));
 	put_where(context, writer, &state->step);
 	for (unsigned i = 0; i < TRACE_TEXTS; i++) {

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "policy/schedule/job.h"
+#include "tests/unit/policy/schedule/job_look.h"
 
 #define NS		INT64_C(1000000000)
 #define RUNNING		100
@@ -167,8 +167,7 @@ static int by_size(const void *a, const void *b) {
 static double measure(enum kind kind, uint32_t jobs, uint32_t bursts) {
 	static struct bench bench;
 	double rounds[9], all_ns = 0;
-	uint64_t before = resident(), warm_up;
-	struct job_count count;
+	uint64_t before = resident(), warm_up, recipients;
 
 	memset(&bench, 0, sizeof bench);
 	bench.kind = kind;
@@ -177,9 +176,9 @@ static double measure(enum kind kind, uint32_t jobs, uint32_t bursts) {
 	open_board(&bench, jobs);
 	for (uint32_t i = 0; i < jobs; i++)
 		new_message(&bench, size_of_message(&bench));
-	job_count(bench.board, &count);
+	recipients = bench.board->in_core;
+	warm_up = recipients * (kind == BLOCKED ? 3 : 1) / BURST;
 	take(&bench, RUNNING);
-	warm_up = count.recipients * (kind == BLOCKED ? 3 : 1) / BURST;
 	for (uint64_t i = 0; i < bursts + warm_up; i++) {
 		done(&bench, BURST);
 		turn(&bench);
@@ -205,7 +204,7 @@ static double measure(enum kind kind, uint32_t jobs, uint32_t bursts) {
 	printf("schedule_next_%s_ns_%u %.0f\n", kind_word[kind], jobs, rounds[0]);
 	printf("schedule_delivery_%s_ns_%u %.0f\n", kind_word[kind], jobs,
 	    all_ns / 9);
-	printf("schedule_recipients_%s_%u %" PRIu64 "\n", kind_word[kind], jobs, count.recipients);
+	printf("schedule_recipients_%s_%u %" PRIu64 "\n", kind_word[kind], jobs, recipients);
 	if (jobs >= 100000)
 		printf("schedule_memory_%s_mib_%u %.0f\n", kind_word[kind], jobs,
 		    (double)(resident() - before) / 1048576);

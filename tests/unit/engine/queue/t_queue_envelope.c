@@ -4,6 +4,7 @@
 #include "tests/unit/test.h"
 #include "engine/queue/queue_internal.h"
 #include "tests/unit/engine/queue/queue_steps.h"
+#include "tests/unit/policy/schedule/job_look.h"
 
 /* One message: a file for each of these servers. */
 static void envelope(const char *origin, unsigned first, unsigned end, unsigned recipients) {
@@ -18,10 +19,7 @@ static void envelope(const char *origin, unsigned first, unsigned end, unsigned 
 }
 
 static uint32_t jobs(void) {
-	struct job_count count;
-
-	job_count(world.queue->board, &count);
-	return count.used.messages;
+	return world.queue->board->messages.used;
 }
 
 /* 40 servers of 500 ms, 22 processes: two rounds, a process each. */

@@ -368,7 +368,6 @@ static bool same_job(struct world *world, uint32_t number, uint32_t transport) {
 	int job = naive_job_of((int)number, (int)transport);
 	const struct naive_job *naive = &world->naive.job[job];
 	uint32_t message = world->message[number].index;
-	struct pool_view pool;
 	struct job_view view;
 	bool exists = job_view(world->board, message, transport, &view);
 
@@ -385,10 +384,9 @@ static bool same_job(struct world *world, uint32_t number, uint32_t transport) {
 	    naive->parent == NONE ? NONE : world->naive.job[naive->parent].message);
 	SAME("blocker", view.blocker, naive_is_blocker(&world->naive, job));
 	SAME("current", view.current, world->naive.transport[transport].current == job);
-	SAME("a job's pool", pool_job_view(world->board, message, transport, &pool), true);
-	SAME("a job's recipients", pool.in_core, naive->in_core);
-	SAME("a job's recipient slots", pool.slots, naive->slots);
-	SAME("reading", pool.reading, world->naive.message[number].reading);
+	SAME("a job's recipients", view.in_core, naive->in_core);
+	SAME("a job's recipient slots", view.recipient_slots, naive->slots);
+	SAME("reading", view.reading, world->naive.message[number].reading);
 	return true;
 }
 
@@ -408,7 +406,6 @@ static bool pool_fits(struct world *world, uint32_t transport, uint64_t in_core)
 static bool same_transport(struct world *world, uint32_t transport) {
 	const struct naive_transport *naive = &world->naive.transport[transport];
 	uint32_t message = JOB_NONE;
-	struct pool_view pool;
 
 	for (int i = 0; i <= naive->list.count; i++) {
 		message = job_list_next(world->board, transport, message);
@@ -416,10 +413,9 @@ static bool same_transport(struct world *world, uint32_t transport) {
 		    (int64_t)job_message_word(world->board, message), i == naive->list.count ? NONE :
 		    world->naive.job[naive->list.item[i]].message);
 	}
-	pool_transport_view(world->board, transport, &pool);
-	if (!pool_fits(world, transport, pool.in_core))
+	if (!pool_fits(world, transport, job_transport_at(world->board, transport)->in_core))
 		return false;
-	SAME("recipient slots", pool.slots, naive->unused);
+	SAME("recipient slots", pool_unused(world->board, transport), naive->unused);
 	message = pool_next_unread(world->board, transport);
 	SAME("next unread", message == JOB_NONE ? NONE :
 	    (int64_t)job_message_word(world->board, message), naive->next_unread == NONE ? NONE :
@@ -454,7 +450,6 @@ static bool same_queue(struct world *world, uint32_t queue) {
 }
 
 static bool same(struct world *world) {
-	struct job_count count;
 
 	for (uint32_t i = 0; i < world->kind.messages; i++)
 		for (uint32_t k = 0; world->message[i].open && k < world->kind.transports; k++)
@@ -466,10 +461,9 @@ static bool same(struct world *world) {
 	for (uint32_t i = 0; i < world->kind.queues; i++)
 		if (!same_queue(world, i))
 			return false;
-	job_count(world->board, &count);
-	SAME("in memory", count.recipients, world->naive.in_core);
-	if (!world->kind.late && count.recipients > world->pool_bound)
-		SAME("the document's bound", count.recipients, world->pool_bound);
+	SAME("in memory", world->board->in_core, world->naive.in_core);
+	if (!world->kind.late && world->board->in_core > world->pool_bound)
+		SAME("the document's bound", world->board->in_core, world->pool_bound);
 	return true;
 }
 
@@ -496,7 +490,6 @@ bool world_step(struct world *world) {
 }
 
 bool world_drain(struct world *world) {
-	struct job_count count;
 	uint32_t guard = 0;
 
 	for (uint32_t i = 0; i < world->kind.queues; i++) {
@@ -508,12 +501,11 @@ bool world_drain(struct world *world) {
 		world->now_s++;
 		if (!next(world) || !done(world) || !later_batch(world) || !same(world))
 			return false;
-		job_count(world->board, &count);
 		if (++guard > 100000) {
 			printf("it never ends\n");
 			return false;
 		}
-	} while (count.used.messages > 0);
+	} while (world->board->messages.used > 0);
 	SAME("delivered once", world->delivered + world->withdrawn, world->added);
 	return true;
 }

@@ -20,18 +20,15 @@ static void open_with(uint32_t slots, uint32_t extra) {
 	bench_open(&settings, &small);
 }
 
-static struct pool_view job_slots(uint32_t number, uint32_t transport) {
-	struct pool_view view;
+static struct job_view job_slots(uint32_t number, uint32_t transport) {
+	struct job_view view;
 
-	assert_true(pool_job_view(bench.board, bench.message[number], transport, &view));
+	assert_true(job_view(bench.board, bench.message[number], transport, &view));
 	return view;
 }
 
 static int64_t unused(uint32_t transport) {
-	struct pool_view view;
-
-	pool_transport_view(bench.board, transport, &view);
-	return view.slots;
+	return pool_unused(bench.board, transport);
 }
 
 /* Delivers one entry and counts what the board asks for. */
@@ -99,7 +96,7 @@ TEST_IN(NULL, bench_close, the_documents_example) {
 	assert_true(job_batch_end(bench.board, bench.message[1]));
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(job_slots(1, transport[i]).in_core, in_core[i]);
-		assert_int_equal(job_slots(1, transport[i]).slots, slots[i]);
+		assert_int_equal(job_slots(1, transport[i]).recipient_slots, slots[i]);
 	}
 	assert_int_equal(pool_room(bench.board, bench.message[1]),
 	    1 + small.message_recipient_minimum);
@@ -124,27 +121,27 @@ TEST_IN(NULL, bench_close, slots_go_along_the_list) {
 	bench_batch(2, queue, 2, 0);	/* is read */
 	bench_batch(3, queue, 2, 9);
 	bench_batch(4, queue, 2, 9);
-	assert_int_equal(job_slots(1, bench.transport).slots, 20);
-	assert_int_equal(job_slots(3, bench.transport).slots, 0);
+	assert_int_equal(job_slots(1, bench.transport).recipient_slots, 20);
+	assert_int_equal(job_slots(3, bench.transport).recipient_slots, 0);
 	assert_int_equal(unused(bench.transport), 0);
 	assert_int_equal(pool_next_unread(bench.board, bench.transport), bench.message[1]);
 	assert_int_equal(pool_room(bench.board, bench.message[1]), 20 + 2 - 4);
 	assert_int_equal(pool_room(bench.board, bench.message[3]), 0);
 	bench_batch(1, queue, 3, 0);
 	/* 7 of 20 are used, so 13 go to the third. */
-	assert_int_equal(job_slots(1, bench.transport).slots, 7);
-	assert_int_equal(job_slots(2, bench.transport).slots, 0);
-	assert_int_equal(job_slots(3, bench.transport).slots, 13);
+	assert_int_equal(job_slots(1, bench.transport).recipient_slots, 7);
+	assert_int_equal(job_slots(2, bench.transport).recipient_slots, 0);
+	assert_int_equal(job_slots(3, bench.transport).recipient_slots, 13);
 	assert_int_equal(pool_next_unread(bench.board, bench.transport), bench.message[3]);
 	assert_int_equal(bench_take(&taken), 1);
 	(void)bench_done(&taken);
-	assert_int_equal(job_slots(1, bench.transport).slots, 6);
-	assert_int_equal(job_slots(3, bench.transport).slots, 14);
+	assert_int_equal(job_slots(1, bench.transport).recipient_slots, 6);
+	assert_int_equal(job_slots(3, bench.transport).recipient_slots, 14);
 	bench_batch(3, queue, 9, 0);
-	assert_int_equal(job_slots(3, bench.transport).slots, 11);
-	assert_int_equal(job_slots(4, bench.transport).slots, 3);
+	assert_int_equal(job_slots(3, bench.transport).recipient_slots, 11);
+	assert_int_equal(job_slots(4, bench.transport).recipient_slots, 3);
 	bench_batch(4, queue, 1, 0);
-	assert_int_equal(job_slots(4, bench.transport).slots, 3);
+	assert_int_equal(job_slots(4, bench.transport).recipient_slots, 3);
 	(void)bench_run(99);
 	assert_int_equal(unused(bench.transport), 20);
 	assert_int_equal(pool_next_unread(bench.board, bench.transport), JOB_NONE);
@@ -164,10 +161,10 @@ TEST_IN(NULL, bench_close, an_older_job_comes_first) {
 	(void)bench_message(2);
 	bench_batch(1, here, 3, 50);
 	bench_batch(2, there, 3, 50);
-	assert_int_equal(job_slots(2, second).slots, 20);
+	assert_int_equal(job_slots(2, second).recipient_slots, 20);
 	bench_batch(1, there, 2, 48);
-	assert_int_equal(job_slots(2, second).slots, 3);
-	assert_int_equal(job_slots(1, second).slots, 17);
+	assert_int_equal(job_slots(2, second).recipient_slots, 3);
+	assert_int_equal(job_slots(1, second).recipient_slots, 17);
 	assert_int_equal(pool_next_unread(bench.board, second), bench.message[1]);
 	/* 20 of one transport and 17 of the other, its minimum, less 5 in memory. */
 	assert_int_equal(pool_room(bench.board, bench.message[1]), 20 + 17 + 2 - 5);
@@ -185,20 +182,20 @@ TEST_IN(NULL, bench_close, an_unread_job_that_preempts_gets_half) {
 	queue = bench_queue(9);
 	bench_batch(1, queue, 50, 1);
 	bench_batch(2, queue, 1, 1);		/* at most 2: preempts after 4 */
-	assert_int_equal(job_slots(1, bench.transport).slots, 10);
-	assert_int_equal(job_slots(2, bench.transport).slots, 0);
+	assert_int_equal(job_slots(1, bench.transport).recipient_slots, 10);
+	assert_int_equal(job_slots(2, bench.transport).recipient_slots, 0);
 	assert_string_equal(bench_run(4), "1*4");
 	bench_batch(3, queue, 2, 1);		/* at most 3 */
 	assert_int_equal(unused(bench.transport), 0);
 	assert_string_equal(bench_run(1), "2");
-	assert_int_equal(job_slots(2, bench.transport).slots, 5);
+	assert_int_equal(job_slots(2, bench.transport).recipient_slots, 5);
 	assert_int_equal(unused(bench.transport), -5);
 	assert_int_equal(pool_room(bench.board, bench.message[2]), 5 + 2);
 	bench_batch(2, queue, 1, 0);
 	assert_string_equal(bench_run(1), "2");
 	assert_int_equal(unused(bench.transport), 0);
 	assert_string_equal(bench_run(7), "1*6 3");
-	assert_int_equal(job_slots(3, bench.transport).slots, 5);
+	assert_int_equal(job_slots(3, bench.transport).recipient_slots, 5);
 	assert_int_equal(unused(bench.transport), -5);
 }
 
@@ -284,7 +281,6 @@ TEST_IN(NULL, bench_close, nothing_breaks_the_bound) {
 	struct job_settings settings = with_slots(4, 1);
 	struct pool_settings pool = small;
 	struct job_taken taken;
-	struct job_count count;
 	uint32_t queue;
 
 	pool.message_active_limit = 3;
@@ -296,8 +292,7 @@ TEST_IN(NULL, bench_close, nothing_breaks_the_bound) {
 	(void)bench_message(3);
 	assert_int_equal(pool_first(bench.board, bench.message[3]), 1);
 	bench_batch(3, queue, 1, 7);
-	job_count(bench.board, &count);
-	assert_int_equal(count.recipients, 11);
+	assert_int_equal(bench.board->in_core, 11);
 	assert_int_equal(pool_room(bench.board, bench.message[3]), 0);
 	assert_int_equal(bench_message(4), JOB_NONE);
 	assert_int_equal(bench_take(&taken), 1);
@@ -317,13 +312,13 @@ TEST_IN(NULL, bench_close, a_changed_limit_reaches_the_pool) {
 	bench_batch(1, queue, 8, 50);
 	settings.recipient_limit = 15;
 	job_transport_adjust(bench.board, bench.transport, &settings);
-	assert_int_equal(job_slots(1, bench.transport).slots, 15);
+	assert_int_equal(job_slots(1, bench.transport).recipient_slots, 15);
 	settings.recipient_limit = 4;
 	job_transport_adjust(bench.board, bench.transport, &settings);
-	assert_int_equal(job_slots(1, bench.transport).slots, 15);
+	assert_int_equal(job_slots(1, bench.transport).recipient_slots, 15);
 	assert_int_equal(unused(bench.transport), -11);
 	bench_batch(1, queue, 0, 0);
-	assert_int_equal(job_slots(1, bench.transport).slots, 8);
+	assert_int_equal(job_slots(1, bench.transport).recipient_slots, 8);
 	assert_int_equal(unused(bench.transport), -4);
 	for (uint32_t i = 0; i < 8; i++) {
 		assert_int_equal(bench_take(&taken), 1);
