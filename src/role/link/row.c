@@ -15,7 +15,6 @@ const struct role_row *const role_rows[] = {
 #endif
 	NULL,
 };
-_Static_assert(sizeof(role_rows) / sizeof(role_rows[0]) <= ROLE_ROWS_MAX + 1, "no more");
 
 const struct role_row *role_row_of(enum role_kind kind) {
 	for (const struct role_row *const *row = role_rows; *row != NULL; row++)

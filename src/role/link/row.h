@@ -48,12 +48,10 @@ struct role_row {
 	void (*keep)(const struct role_context *context, void (*keep_fd)(int fd));
 	/* The keeper's, each second.  NULL: nothing. */
 	void (*watch)(struct engine *engine, int64_t now_ns);
-	const struct role_row_link *link;	/* NULL: none */
+	const struct role_row_link *link;	/* NULL: none; one row at most has one */
 };
 
-#define ROLE_ROWS_MAX	2
-
-/* Those of this build, at most ROLE_ROWS_MAX; NULL ends the list. */
+/* Those of this build; NULL ends the list. */
 extern const struct role_row *const role_rows[];
 
 /* NULL: the kind is of no optional row, or this build is without it. */

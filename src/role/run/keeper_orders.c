@@ -45,34 +45,9 @@ void keeper_orders_close(struct keeper_orders *orders) {
 	orders->fd = -1;
 }
 
-static bool order_send(const struct keeper_orders *orders, struct keeper_order order,
+bool keeper_orders_send(const struct keeper_orders *orders, const struct keeper_order *order,
     int passed_fd) {
-	return orders->fd >= 0 && datagram_send(orders->fd, &order, sizeof(order), passed_fd);
-}
-
-bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t number) {
-	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_PUBLISH,
-		.number = number }, generation_fd);
-}
-
-bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid) {
-	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_DIED,
-		.place = place, .pid = pid }, -1);
-}
-
-bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns) {
-	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_STARTED,
-		.pid = pid, .amount = (uint64_t)started_ns }, -1);
-}
-
-bool keeper_orders_reloaded(struct keeper_orders *orders, struct keeper_order reloaded,
-    int report_fd) {
-	reloaded.kind = KEEPER_ORDER_RELOADED;
-	return order_send(orders, reloaded, report_fd);
-}
-
-bool keeper_orders_end(struct keeper_orders *orders) {
-	return order_send(orders, (struct keeper_order){ .kind = KEEPER_ORDER_END }, -1);
+	return orders->fd >= 0 && datagram_send(orders->fd, order, sizeof(*order), passed_fd);
 }
 
 void keeper_orders_count(struct keeper_orders *orders, enum counter counter) {
@@ -83,7 +58,7 @@ void keeper_orders_turn(struct keeper_orders *orders) {
 	for (uint32_t i = 0; i < COUNTER_COUNT && orders->fd >= 0; i++) {
 		uint64_t amount = atomic_load(&orders->counts[i]);
 
-		if (amount != 0 && order_send(orders, (struct keeper_order){
+		if (amount != 0 && keeper_orders_send(orders, &(struct keeper_order){
 			.kind = KEEPER_ORDER_COUNT, .counter = i, .amount = amount }, -1))
 			atomic_fetch_sub(&orders->counts[i], amount);
 	}

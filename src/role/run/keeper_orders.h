@@ -71,14 +71,10 @@ void keeper_orders_init(struct keeper_orders *orders);
 int keeper_orders_open(struct keeper_orders *orders, struct diag *diag);
 void keeper_orders_close(struct keeper_orders *orders);
 
-/* Each is false where it could not be sent: there is no keeper, or it does not read. */
-bool keeper_orders_publish(struct keeper_orders *orders, int generation_fd, uint64_t number);
-bool keeper_orders_died(struct keeper_orders *orders, unsigned place, pid_t pid);
-bool keeper_orders_started(struct keeper_orders *orders, pid_t pid, int64_t started_ns);
-/* `reloaded`: but for its kind.  `report_fd`: or -1. */
-bool keeper_orders_reloaded(struct keeper_orders *orders, struct keeper_order reloaded,
-    int report_fd);
-bool keeper_orders_end(struct keeper_orders *orders);
+/* `passed_fd`: what the order brings along, or -1.  False: it could not be sent, as there is no
+ * keeper, or it does not read. */
+bool keeper_orders_send(const struct keeper_orders *orders, const struct keeper_order *order,
+    int passed_fd);
 
 /* Counts; the keeper hears of it with the next keeper_orders_turn. */
 void keeper_orders_count(struct keeper_orders *orders, enum counter counter);

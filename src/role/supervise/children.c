@@ -139,8 +139,9 @@ static void report_deaths(struct supervisor *supervisor) {
 	for (unsigned i = 0; i < supervisor->child_count; i++) {
 		struct child *child = &supervisor->children[i];
 
-		if (child->dead_pid != 0 && keeper_orders_died(&supervisor->orders,
-			child->place, child->dead_pid))
+		if (child->dead_pid != 0 && keeper_orders_send(&supervisor->orders,
+			&(struct keeper_order){ .kind = KEEPER_ORDER_DIED, .place = child->place,
+			    .pid = child->dead_pid }, -1))
 			child->dead_pid = 0;
 	}
 }
@@ -151,8 +152,9 @@ static void report_start(struct supervisor *supervisor) {
 		struct child *child = &supervisor->children[i];
 
 		if (child->kind == ROLE_METRICS && child->pid != child->reported_pid &&
-		    child->pid != 0 && keeper_orders_started(&supervisor->orders,
-			child->pid, child->started_ns))
+		    child->pid != 0 && keeper_orders_send(&supervisor->orders,
+			&(struct keeper_order){ .kind = KEEPER_ORDER_STARTED, .pid = child->pid,
+			    .amount = (uint64_t)child->started_ns }, -1))
 			child->reported_pid = child->pid;
 	}
 }
@@ -405,7 +407,8 @@ void children_end(struct supervisor *supervisor) {
 	unsigned i;
 
 	kill_all(supervisor, false);
-	if (keeper_orders_end(&supervisor->orders))
+	if (keeper_orders_send(&supervisor->orders,
+		&(struct keeper_order){ .kind = KEEPER_ORDER_END }, -1))
 		for (i = 0; i < supervisor->child_count; i++)
 			if (supervisor->children[i].kind == ROLE_KEEPER &&
 			    supervisor->children[i].pid != 0 &&

@@ -60,16 +60,6 @@ static void write_ports(const struct generation *generation, char *text) {
 		length = add_port(text, length, generation->ports[i]);
 }
 
-/* NULL: no memory. */
-static char *variable(const char *name, const char *value) {
-	size_t size = strlen(name) + strlen(value) + 2;
-	char *text = malloc(size);
-
-	if (text != NULL)
-		(void)text_append(text, size, 0, "%s=%s", name, value);
-	return text;
-}
-
 static void gate_ended(void *owner, struct subprocess *child, const struct subprocess_end *end) {
 	const struct gate_command *gate = owner;
 	char text[SUBPROCESS_END_TEXT_MAX];
@@ -100,14 +90,14 @@ static int gate_run(struct supervisor *supervisor, enum gate_word word, int64_t 
 		    generation->gate_words[i]);
 	arguments[i] = word_text(word);
 	write_ports(generation, ports);
-	variables[0] = variable("POSTERN_GATE_PORTS", ports);
-	variables[1] = variable("POSTERN_GATE_EXEMPT4",
-	    generation_text(generation, generation->gate_exempt4));
-	variables[2] = variable("POSTERN_GATE_EXEMPT6",
-	    generation_text(generation, generation->gate_exempt6));
-	errno = ENOMEM;
-	if (variables[0] != NULL && variables[1] != NULL && variables[2] != NULL)
+	if (asprintf(&variables[0], "POSTERN_GATE_PORTS=%s", ports) >= 0 &&
+	    asprintf(&variables[1], "POSTERN_GATE_EXEMPT4=%s",
+		generation_text(generation, generation->gate_exempt4)) >= 0 &&
+	    asprintf(&variables[2], "POSTERN_GATE_EXEMPT6=%s",
+		generation_text(generation, generation->gate_exempt6)) >= 0)
 		result = subprocess_start(&gate->child, &line, now_ns);
+	else
+		errno = ENOMEM;
 	for (i = 0; i < 3; i++)
 		free(variables[i]);
 	return result;

@@ -26,7 +26,6 @@
 #include "role/confine/confinement.h"
 #include "role/link/generation_memory.h"
 #include "role/run/keeper_orders.h"
-#include "role/supervise/row_links.h"
 #include "role/supervise/site_watch.h"
 
 #define PUBLISH_LIMIT_NS	(10 * NS_PER_SECOND)
@@ -68,38 +67,30 @@ void reload_end(struct reload *reload) {
 	reload->block = NULL;
 }
 
-/* A keeper that does not read it now cannot be waiting for it. */
-static void reload_answer(struct supervisor *supervisor) {
-	const struct reload_outcome *outcome = &supervisor->reload.outcome;
-	struct keeper_order order = { .number = supervisor->reload.asked,
-		.exit_code = outcome->exit_code, .amount = outcome->generation };
-
-	text_copy(order.text, sizeof(order.text), outcome->error, strlen(outcome->error));
-	(void)keeper_orders_reloaded(&supervisor->orders, order, outcome->report.fd);
-}
-
 /* However it went. */
 static void reload_finish(struct supervisor *supervisor) {
 	struct reload *reload = &supervisor->reload;
 
 	if (reload->is_reload) {
-		reload->outcome.generation = supervisor->generation->number;
-		if (reload->asked != 0)
-			reload_answer(supervisor);
-		compiler_report_free(&reload->outcome.report);
+		reload->answer.amount = supervisor->generation->number;
+		/* a keeper that does not read it now cannot be waiting for it */
+		if (reload->answer.number != 0)
+			(void)keeper_orders_send(&supervisor->orders, &reload->answer,
+			    reload->report.fd);
+		compiler_report_free(&reload->report);
 		sd_notify_send("READY=1");
 	}
 	reload_end(reload);
 }
 
 static void reload_refuse(struct supervisor *supervisor, int code, const char *why) {
-	struct reload_outcome *outcome = &supervisor->reload.outcome;
-	char reason[sizeof(outcome->error)];
+	struct keeper_order *answer = &supervisor->reload.answer;
+	char reason[sizeof(answer->text)];
 
 	log_sentence(reason, sizeof(reason), why);
 	if (supervisor->reload.is_reload) {
-		outcome->exit_code = code;
-		text_copy(outcome->error, sizeof(outcome->error), why, strlen(why));
+		answer->exit_code = code;
+		text_copy(answer->text, sizeof(answer->text), why, strlen(why));
 		keeper_orders_count(&supervisor->orders, COUNTER_RELOADS_REFUSED);
 		log_event(EVENT_CONFIG,
 		    "text=\"reload failed; the old configuration stays active\" "
@@ -133,8 +124,8 @@ void reload_begin(struct supervisor *supervisor, uint64_t asked) {
 	int64_t now_ns = clock_now_ns();
 	struct diag diag;
 
-	*reload = (struct reload){ .is_reload = true, .asked = asked, .began_ns = now_ns,
-		.outcome.report.fd = -1 };
+	*reload = (struct reload){ .is_reload = true, .began_ns = now_ns, .report.fd = -1,
+		.answer = { .kind = KEEPER_ORDER_RELOADED, .number = asked } };
 	if (asked != 0)
 		supervisor->asked_tat_ns = rate_after(&asked_rate, supervisor->asked_tat_ns,
 		    now_ns);
@@ -154,7 +145,7 @@ static void reload_pay(struct supervisor *supervisor, int64_t taken_ns, int64_t 
 
 bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 	struct reload *reload = &supervisor->reload;
-	struct compiler_report *report = &reload->outcome.report;
+	struct compiler_report *report = &reload->report;
 	int64_t now_ns = clock_now_ns();
 	struct diag diag;
 	char text[64];
@@ -162,7 +153,7 @@ bool reload_bury(struct supervisor *supervisor, pid_t pid, int status) {
 
 	if (pid != reload->compiler.pid)
 		return false;
-	if (reload->asked != 0)
+	if (reload->answer.number != 0)
 		reload_pay(supervisor, now_ns - reload->began_ns, now_ns);
 	fd = compiler_result(&reload->compiler, status, report, &diag);
 	reload_log_messages(&report->messages);
@@ -198,11 +189,17 @@ void reload_site(struct supervisor *supervisor, const struct generation *block) 
 		reload_refuse(supervisor, EX_OSERR, diag.text);
 }
 
+static bool reload_publish(const struct supervisor *supervisor, int generation_fd) {
+	const struct keeper_order order = { .kind = KEEPER_ORDER_PUBLISH,
+		.number = supervisor->last_number + 1 };
+
+	return keeper_orders_send(&supervisor->orders, &order, generation_fd);
+}
+
 /* A keeper that asks for it all the time gets it once a second. */
 static void reload_repeat(struct supervisor *supervisor, int64_t now_ns) {
 	if (!supervisor->is_to_repeat || now_ns - supervisor->repeated_ns < NS_PER_SECOND ||
-	    !keeper_orders_publish(&supervisor->orders, supervisor->generation_fd,
-		supervisor->last_number + 1))
+	    !reload_publish(supervisor, supervisor->generation_fd))
 		return;
 	supervisor->again_number = ++supervisor->last_number;
 	supervisor->is_to_repeat = false;
@@ -222,8 +219,7 @@ void reload_turn(struct supervisor *supervisor, int64_t now_ns) {
 		compiler_turn(&reload->compiler, now_ns);
 		return;
 	}
-	if (!reload->sent && keeper_orders_publish(&supervisor->orders, reload->fd,
-		supervisor->last_number + 1)) {
+	if (!reload->sent && reload_publish(supervisor, reload->fd)) {
 		reload->number = ++supervisor->last_number;
 		reload->sent = true;
 	}
@@ -246,7 +242,8 @@ static void reload_published(struct supervisor *supervisor) {
 	supervisor->generation = block;
 	supervisor->generation_fd = reload->fd;
 	reload->block = NULL;
-	row_links_reloaded(supervisor);
+	if (supervisor->link != NULL)
+		supervisor->link->reloaded(supervisor);
 	if (reload->is_reload) {
 		children_replan(supervisor);
 		keeper_orders_count(&supervisor->orders, COUNTER_RELOADS);
@@ -297,5 +294,5 @@ bool reload_hear(struct supervisor *supervisor, const struct keeper_report *repo
 void reload_send_again(struct supervisor *supervisor) {
 	supervisor->reload.sent = false;
 	/* it was the keeper before that asked */
-	supervisor->reload.asked = supervisor->reload_asked = 0;
+	supervisor->reload.answer.number = supervisor->reload_asked = 0;
 }

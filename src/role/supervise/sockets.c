@@ -37,14 +37,6 @@
 #define TAKEN_TRIES 50
 #define TAKEN_WAIT_NS 20000000L
 
-static bool is_served(uint8_t kind) {
-	return kind == LISTENER_POLICY || kind == LISTENER_MILTER ||
-	    kind == LISTENER_SOCKETMAP || kind == LISTENER_CONTROL ||
-	    kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS ||
-	    kind == LISTENER_QUEUE || kind == LISTENER_METRICS ||
-	    kind == LISTENER_MILTER_ACCOUNTS;
-}
-
 /* Datagrams, or connections. */
 static int type_of(uint8_t kind) {
 	return kind == LISTENER_SYSLOG ? SOCK_DGRAM : SOCK_STREAM;
@@ -362,8 +354,6 @@ int sockets_open(struct sockets *sockets, const struct generation *generation,
 		const struct generation_listener *listener =
 		    &generation->listeners[i];
 
-		if (!is_served(listener->kind))
-			continue;
 		if (has_no_place(generation, listener)) {
 			if (!is_for_no_postfix(generation, listener))
 				say_left_out(generation, listener,

@@ -16,6 +16,7 @@
 #include "base/subprocess.h"
 #include "config/generation/generation.h"
 #include "role/confine/privileges.h"
+#include "role/link/row.h"
 #include "role/run/alert.h"
 #include "role/run/compiler.h"
 #include "role/run/journal_places.h"
@@ -88,13 +89,6 @@ struct mta_commands {
 
 /* --- reload.h -------------------------------------------------------------- */
 
-struct reload_outcome {
-	int exit_code;		/* 0, or why not: EX_CONFIG, EX_TEMPFAIL */
-	uint64_t generation;	/* in force now */
-	struct compiler_report report;
-	char error[600];	/* when exit_code is not 0 */
-};
-
 /* A configuration on its way: it is compiled, then the keeper publishes it. */
 struct reload {
 	struct compiler compiler;	/* as long as one runs there is no block */
@@ -104,8 +98,8 @@ struct reload {
 	int64_t began_ns;
 	bool sent;			/* to the keeper that there is */
 	bool is_reload;			/* else: a mail server's site has changed */
-	uint64_t asked;			/* by which number the keeper did, that waits; or 0 */
-	struct reload_outcome outcome;
+	struct compiler_report report;
+	struct keeper_order answer;	/* to the keeper's reload `number`; 0: it did not ask */
 };
 
 /* --- all of it ------------------------------------------------------------- */
@@ -157,6 +151,7 @@ struct supervisor {
 	uint64_t alerts_from;	/* for the next keeper */
 	struct mta_commands mta;
 	struct queue_link *queue;	/* role/queue/queue_link.h; NULL: this build has none */
+	const struct role_row_link *link;	/* of the optional row that has one; or NULL */
 	struct journal_places journal;
 	pid_t pid;
 	int lock_fd;

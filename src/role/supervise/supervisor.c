@@ -34,7 +34,6 @@
 #include "role/supervise/children.h"
 #include "role/link/generation_memory.h"
 #include "role/supervise/reload.h"
-#include "role/supervise/row_links.h"
 #include "role/supervise/site_watch.h"
 #include "role/supervise/startup.h"
 
@@ -53,8 +52,8 @@ enum polled {
 	POLLED_SIGNALS,
 	POLLED_ORDERS,
 	POLLED_MTAS,	/* each asker's */
-	POLLED_ROWS = POLLED_MTAS + MTA_ASKER_COUNT,
-	POLLED_COUNT = POLLED_ROWS + ROLE_ROWS_MAX
+	POLLED_LINK = POLLED_MTAS + MTA_ASKER_COUNT,
+	POLLED_COUNT
 };
 
 /* When the things of the loop were last done. */
@@ -230,7 +229,7 @@ static int wait_ms(const struct supervisor *supervisor, const struct rhythm *rhy
     int64_t now_ns) {
 	int64_t next_ns = earlier(children_next_ns(supervisor, now_ns),
 	    earlier(gate_command_next_ns(supervisor),
-		earlier(row_links_next_ns(supervisor),
+		earlier(supervisor->link == NULL ? INT64_MAX : supervisor->link->next_ns(supervisor),
 		    subprocess_list_next_ns(&supervisor->programs))));
 	int64_t most_ns = turn_ns(supervisor), wait_ns;
 
@@ -272,6 +271,7 @@ static void supervisor_loop(struct supervisor *supervisor) {
 	while (go_on) {
 		struct pollfd polled[POLLED_COUNT] = {
 			[POLLED_SIGNALS] = { supervisor->signal_fd, POLLIN, 0 },
+			[POLLED_LINK] = { .fd = -1 },
 		};
 
 		supervisor_reap(supervisor, now_ns);
@@ -289,10 +289,12 @@ static void supervisor_loop(struct supervisor *supervisor) {
 		reload_turn(supervisor, now_ns);
 		alerts_turn(supervisor, now_ns);
 		mta_commands_turn(supervisor, now_ns);
-		row_links_turn(supervisor, now_ns);
+		if (supervisor->link != NULL)
+			supervisor->link->turn(supervisor, now_ns);
 		supervisor_announce(supervisor, now_ns);
 		keeper_orders_poll(&supervisor->orders, now_ns, &polled[POLLED_ORDERS]);
-		row_links_poll(supervisor, polled + POLLED_ROWS);
+		if (supervisor->link != NULL)
+			supervisor->link->poll(supervisor, &polled[POLLED_LINK]);
 		mta_commands_poll(&supervisor->mta, polled + POLLED_MTAS);
 		supervisor_wait(supervisor, polled, POLLED_COUNT,
 		    wait_ms(supervisor, &rhythm, now_ns));
@@ -319,14 +321,19 @@ int supervisor_run(const char *config_file, struct generation *generation,
 	keeper_orders_init(&supervisor.orders);
 	alerts_init(&supervisor.alerts, supervisor.orders.counts);
 	mta_commands_init(&supervisor.mta);
-	row_links_init(&supervisor);
+	for (const struct role_row *const *row = role_rows; *row != NULL; row++)
+		if ((*row)->link != NULL)
+			supervisor.link = (*row)->link;
+	if (supervisor.link != NULL)
+		supervisor.link->init(&supervisor);
 	code = startup(&supervisor, messages);
 	if (code == 0) {
 		supervisor_loop(&supervisor);
 		sd_notify_send("STOPPING=1");
 		children_end(&supervisor);
 		subprocess_list_stop(&supervisor.programs);
-		row_links_close(&supervisor);
+		if (supervisor.link != NULL)
+			supervisor.link->close(&supervisor);
 		sockets_remove(&supervisor.sockets);
 		if (!supervisor.ready)
 			code = EX_TEMPFAIL;

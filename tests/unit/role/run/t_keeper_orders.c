@@ -37,7 +37,8 @@ static int closed(void **state) {
 
 TEST_IN(connected, closed, orders_arrive) {
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 0);
-	assert_true(keeper_orders_died(&orders, 7, 4711));
+	assert_true(keeper_orders_send(&orders, &(struct keeper_order){
+		.kind = KEEPER_ORDER_DIED, .place = 7, .pid = 4711 }, -1));
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
 	assert_int_equal(order.kind, KEEPER_ORDER_DIED);
 	assert_int_equal(order.place, 7);
@@ -77,7 +78,8 @@ TEST_IN(connected, closed, a_generation_comes_sealed_and_whole) {
 	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
 	assert_int_equal(ftruncate(fd, 0), -1);
 	assert_true(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
-	assert_true(keeper_orders_publish(&orders, fd, 3));
+	assert_true(keeper_orders_send(&orders, &(struct keeper_order){
+		.kind = KEEPER_ORDER_PUBLISH, .number = 3 }, fd));
 	close(fd);
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
 	assert_int_equal(order.number, 3);
@@ -161,7 +163,8 @@ TEST_IN(connected, closed, a_keeper_puts_the_configuration_in_force_back) {
 	assert_int_equal(keeper_orders_read(&orders, clock_now_ns(), &report, &why), 0);
 	context.generation_number++;
 	fd = generation_memory_make(site.generation, &diag);
-	assert_true(keeper_orders_publish(&orders, fd, 77));
+	assert_true(keeper_orders_send(&orders, &(struct keeper_order){
+		.kind = KEEPER_ORDER_PUBLISH, .number = 77 }, fd));
 	close(fd);
 	assert_int_equal(keeper_duties_prepare(&context, &diag), 0);
 	assert_int_equal(atomic_load(&segment_header(site.segment)->generation), 77);
@@ -259,15 +262,16 @@ TEST_IN(connected, closed, a_report_that_makes_no_sense_is_refused) {
 
 /* As the keeper passes it on for posternctl: by its number, with what was compiled. */
 TEST_IN(connected, closed, what_came_of_a_reload_arrives_with_its_report) {
-	const struct keeper_order reloaded = { .number = 5, .exit_code = 78, .text = "no" };
+	const struct keeper_order reloaded = { .kind = KEEPER_ORDER_RELOADED,
+		.number = 5, .exit_code = 78, .text = "no" };
 	const struct compiler_report written = { .needs_count = 1,
 		.needs_restart = { "state.sessions" } };
 	struct compiler_report read;
 	int fd = memfd_create("report", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, &written, sizeof(written)), (int)sizeof(written));
-	assert_true(keeper_orders_reloaded(&orders, reloaded, fd));
-	assert_true(keeper_orders_reloaded(&orders, reloaded, -1));
+	assert_true(keeper_orders_send(&orders, &reloaded, fd));
+	assert_true(keeper_orders_send(&orders, &reloaded, -1));
 	close(fd);
 	assert_int_equal(keeper_order_receive(keeper_fd, &order, &generation_fd), 1);
 	assert_int_equal(order.kind, KEEPER_ORDER_RELOADED);

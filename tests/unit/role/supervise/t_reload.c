@@ -204,7 +204,8 @@ TEST_IN(begin, end, a_configuration_that_was_given_up_does_not_stay_in_force) {
 TEST_IN(begin, end, a_number_of_the_keepers_own_is_not_believed) {
 	supervisor.last_number = supervisor.generation->number = supervisor.again_number = 7;
 #ifdef WITH_QUEUE
-	queue_link_init(&supervisor);
+	supervisor.link = role_row_of(ROLE_QUEUE)->link;
+	supervisor.link->init(&supervisor);
 	supervisor.queue->runs.known = true;
 	supervisor.queue->runs.generation = 7;
 #endif
