@@ -31,7 +31,6 @@
 	.kind = OPTION_DURATION, OPTION_FIELD(field), .least = from, .most = to
 #define SHARE(field)		.kind = OPTION_SHARE, OPTION_FIELD(field)
 #define CHOICE(field, ...)	.kind = OPTION_CHOICE, OPTION_FIELD(field), .words = { __VA_ARGS__ }
-#define YES_NO(field)		.kind = OPTION_YES_NO, OPTION_FIELD(field)
 #define TEXT(field)		.kind = OPTION_TEXT, OPTION_FIELD(field)
 #define FLAG(field)		.kind = OPTION_FLAG, OPTION_FIELD(field)
 #define OWN(function, form)	.kind = OPTION_OWN, .parse = function, .should = form

@@ -87,11 +87,6 @@ static bool parse_choice(const struct option_row *row, const char *text, void *f
 	return false;
 }
 
-static bool parse_yes_no(const char *text, bool *field) {
-	*field = strcmp(text, "yes") == 0;
-	return *field || strcmp(text, "no") == 0;
-}
-
 static bool parse_value(const struct option_row *row, const char *text, void *values) {
 	void *field = (char *)values + row->offset;
 	uint32_t number = 1;
@@ -109,8 +104,6 @@ static bool parse_value(const struct option_row *row, const char *text, void *va
 		return text_to_share(text, field);
 	case OPTION_CHOICE:
 		return parse_choice(row, text, field);
-	case OPTION_YES_NO:
-		return parse_yes_no(text, field);
 	case OPTION_TEXT:
 		*(const char **)field = text;
 		return true;
@@ -154,9 +147,6 @@ static void describe_value(const struct option_row *row, char *out) {
 		break;
 	case OPTION_CHOICE:
 		describe_choice(row, out);
-		break;
-	case OPTION_YES_NO:
-		text_append(out, OPTION_SHOULD_BYTES, 0, "yes or no");
 		break;
 	case OPTION_OWN:
 		text_append(out, OPTION_SHOULD_BYTES, 0, "%s", row->should);

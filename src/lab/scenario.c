@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "lab/scenario_work.h"
+#include "lab/scenario_internal.h"
 
 #define ROUNDS_MAX	1000	/* in which a message is tried again, or a run has no end */
 

@@ -4,8 +4,8 @@
  * order in which deliveries end (defs/scenario.def; postern-scenario(5)).  What is read is
  * checked and bounded: every number that others index by is within its array.
  */
-#ifndef CONFIG_SCENARIO_H
-#define CONFIG_SCENARIO_H
+#ifndef LAB_SCENARIO_H
+#define LAB_SCENARIO_H
 
 #include <stddef.h>
 #include <stdint.h>

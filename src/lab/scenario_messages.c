@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "lab/scenario_work.h"
+#include "lab/scenario_internal.h"
 
 /* "USER@DESTINATION:N" in its parts. */
 struct spelled {

@@ -9,7 +9,7 @@
 
 #include "base/siphash.h"
 #include "base/text.h"
-#include "lab/scenario_work.h"
+#include "lab/scenario_internal.h"
 
 static uint64_t name_hash(const char *name, size_t length) {
 	static const struct siphash_key key = { 1, 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Runs a scenario in virtual time.
- * MODEL    A world (schedule_world.h), and events of four kinds, each in an order of its
+ * MODEL    A world (schedule_internal.h), and events of four kinds, each in an order of its
  *          own: arrivals and changes of windows are sorted arrays, ends and returns a heap,
  *          steered completions a list.  Nothing is random.  Recipients are read where the message's
  *          cursor stands, and sorted as Postfix sorts them.
@@ -15,18 +15,8 @@
 #include "base/diag.h"
 #include "base/order.h"
 #include "lab/memory.h"
-#include "lab/schedule_world.h"
+#include "lab/schedule_internal.h"
 #include "policy/schedule/pool.h"
-
-const char *schedule_event_word(enum schedule_event event) {
-	static const char *const words[SCHEDULE_EVENT_COUNT] = {
-		[SCHEDULE_ARRIVE] = "arrive", [SCHEDULE_READ] = "read",
-		[SCHEDULE_WINDOW] = "window", [SCHEDULE_START] = "start",
-		[SCHEDULE_END] = "end", [SCHEDULE_DEFER] = "defer", [SCHEDULE_BOUNCE] = "bounce",
-	};
-
-	return words[event];
-}
 
 void schedule_show(struct world *w, const struct schedule_step *step) {
 	if (w->show != NULL && !w->show(w->context, step, &w->look))
@@ -40,10 +30,6 @@ static void step_show(struct world *w, enum schedule_event event, uint32_t trans
 		.recipients = recipients };
 
 	schedule_show(w, &step);
-}
-
-static uint32_t transport_of(const struct world *w, uint32_t destination) {
-	return w->scenario->destinations[destination].transport;
 }
 
 /* --- recipients ------------------------------------------------------------------- */
@@ -96,7 +82,7 @@ static size_t read_parts(struct world *w, uint32_t number, uint32_t most, uint32
 }
 
 bool schedule_read(struct world *w, uint32_t number, uint32_t most, bool first) {
-	uint32_t read, unread, on_board = w->boards[number];
+	uint32_t read, unread, on_board = w->messages[number].board;
 	size_t count;
 	bool any;
 
@@ -119,12 +105,12 @@ bool schedule_read(struct world *w, uint32_t number, uint32_t most, bool first) 
 	any = job_batch_end(w->board, on_board);
 	/* once for each transport: the parts are sorted by it */
 	for (size_t i = 0; i < count; i++) {
-		uint32_t transport = transport_of(w, w->parts[i].destination), own = 0;
+		uint32_t transport = schedule_transport(w, w->parts[i].destination), own = 0;
 
-		if (i > 0 && transport == transport_of(w, w->parts[i - 1].destination))
+		if (i > 0 && transport == schedule_transport(w, w->parts[i - 1].destination))
 			continue;
 		for (size_t j = i; j < count &&
-		     transport_of(w, w->parts[j].destination) == transport; j++)
+		     schedule_transport(w, w->parts[j].destination) == transport; j++)
 			own += w->parts[j].count;
 		step_show(w, first ? SCHEDULE_ARRIVE : SCHEDULE_READ, transport, number,
 		    SCENARIO_NONE, own);
@@ -158,25 +144,13 @@ static void open_messages(struct world *w) {
 		if (on_board == JOB_NONE)
 			return;
 		TAILQ_REMOVE(from, m, of_waiting);
-		w->boards[number] = on_board;
+		m->board = on_board;
 		if (!schedule_read(w, number, pool_first(w->board, on_board), true))
 			schedule_close(w, number);
 	}
 }
 
 /* --- deliveries ------------------------------------------------------------------- */
-
-static uint32_t new_delivery(struct world *w) {
-	uint32_t number = w->delivery_free;
-
-	if (number != SCENARIO_NONE) {
-		w->delivery_free = w->deliveries[number].next;
-		return number;
-	}
-	memory_grow(&w->deliveries, &w->delivery_room, w->delivery_count,
-	    sizeof(*w->deliveries));
-	return w->delivery_count++;
-}
 
 static int64_t service_ns(const struct world *w, uint32_t message, uint32_t destination) {
 	const struct scenario *s = w->scenario;
@@ -191,41 +165,38 @@ static bool is_steered(const struct world *w) {
 }
 
 /* It will end by itself. */
-static void await_end(struct world *w, uint32_t number) {
-	const struct under_way *delivery = &w->deliveries[number];
+static void await_end(struct world *w, struct under_way *delivery) {
 	int64_t at_ns = delivery->start_ns + (delivery->accepted ?
 	    service_ns(w, delivery->message, delivery->destination) :
 	    w->scenario->destinations[delivery->destination].refusal_ns);
-	struct simulated_event event = { .kind = EVENT_END, .level = number,
+	struct simulated_event event = { .kind = EVENT_END, .item = delivery,
 		.at_ns = at_ns > w->now_ns ? at_ns : w->now_ns };
 
 	simulate_push(&w->ends, &event);
 }
 
-static void delivery_start(struct world *w, const struct job_taken *taken) {
-	uint32_t number = new_delivery(w);
-	struct under_way *delivery = &w->deliveries[number];
-	struct message *m;
+/* Where it begins or ends. */
+static void delivery_show(struct world *w, enum schedule_event event,
+    const struct under_way *delivery) {
+	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = event,
+		.transport = schedule_transport(w, delivery->destination),
+		.message = delivery->message, .destination = delivery->destination,
+		.recipients = delivery->taken.recipients, .fails = !delivery->accepted });
+}
 
-	*delivery = (struct under_way){ .taken = *taken, .start_ns = w->now_ns, .running = true,
+static void delivery_start(struct world *w, const struct job_taken *taken) {
+	struct under_way *delivery = memory_of(1, sizeof(*delivery));
+
+	*delivery = (struct under_way){ .taken = *taken, .start_ns = w->now_ns,
 		.message = (uint32_t)job_message_word(w->board, taken->message),
-		.destination = (uint32_t)job_queue_word(w->board, taken->queue),
-		.next = SCENARIO_NONE };
-	m = &w->messages[delivery->message];
-	if (m->first == SCENARIO_NONE)
-		m->first = number;
-	else
-		w->deliveries[m->last].next = number;
-	delivery->before = m->last;
-	m->last = number;
+		.destination = (uint32_t)job_queue_word(w->board, taken->queue) };
+	TAILQ_INSERT_TAIL(&w->deliveries, delivery, of_world);
+	TAILQ_INSERT_TAIL(&w->messages[delivery->message].deliveries, delivery, of_message);
 	w->result->deliveries++;
 	schedule_try(w, delivery);
 	if (!is_steered(w))
-		await_end(w, number);
-	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = SCHEDULE_START,
-		.transport = transport_of(w, delivery->destination), .message = delivery->message,
-		.destination = delivery->destination, .recipients = taken->recipients,
-		.fails = !delivery->accepted });
+		await_end(w, delivery);
+	delivery_show(w, SCHEDULE_START, delivery);
 }
 
 static void start_all(struct world *w) {
@@ -238,23 +209,6 @@ static void start_all(struct world *w) {
 		    job_next(w->board, JOB_NONE, &reader, w->now_ns, &taken))
 			delivery_start(w, &taken);
 	} while (schedule_settle_emptied(w) && !w->stopped);
-}
-
-static void forget_delivery(struct world *w, uint32_t number) {
-	struct under_way *delivery = &w->deliveries[number];
-	struct message *m = &w->messages[delivery->message];
-
-	if (delivery->before == SCENARIO_NONE)
-		m->first = delivery->next;
-	else
-		w->deliveries[delivery->before].next = delivery->next;
-	if (delivery->next == SCENARIO_NONE)
-		m->last = delivery->before;
-	else
-		w->deliveries[delivery->next].before = delivery->before;
-	delivery->next = w->delivery_free;
-	delivery->running = false;
-	w->delivery_free = number;
 }
 
 /* The window goes by the law, where the scenario does not say what it is.  True: the destination
@@ -291,52 +245,43 @@ static void forget_window(struct world *w, uint32_t destination) {
 	job_queue_window(w->board, own->queue, window_now(&own->window, settings, w->now_ns));
 }
 
-static void delivery_end(struct world *w, uint32_t number) {
-	struct under_way delivery = w->deliveries[number];
-	uint32_t on_board = delivery.taken.message;
+static void delivery_end(struct world *w, struct under_way *delivery) {
+	uint32_t message = delivery->message, destination = delivery->destination;
 	enum job_left left;
 	bool died;
 
-	forget_delivery(w, number);
-	w->destinations[delivery.destination].accepted -= delivery.accepted;
-	died = !delivery.program_fails &&
-	    teach_window(w, delivery.destination, delivery.accepted);
-	left = job_done(w->board, &delivery.taken);
-	if (!delivery.accepted)
-		schedule_defer(w, delivery.message, delivery.destination, delivery.taken.recipients);
-	forget_window(w, delivery.destination);
+	TAILQ_REMOVE(&w->deliveries, delivery, of_world);
+	TAILQ_REMOVE(&w->messages[message].deliveries, delivery, of_message);
+	w->destinations[destination].accepted -= delivery->accepted;
+	died = !delivery->program_fails && teach_window(w, destination, delivery->accepted);
+	left = job_done(w->board, &delivery->taken);
+	if (!delivery->accepted)
+		schedule_defer(w, message, destination, delivery->taken.recipients);
+	forget_window(w, destination);
 	if (left == JOB_LEFT_UNREAD &&
-	    !schedule_read(w, delivery.message, pool_room(w->board, on_board), false))
+	    !schedule_read(w, message, pool_room(w->board, delivery->taken.message), false))
 		left = JOB_LEFT_NONE;
 	if (left == JOB_LEFT_NONE)
-		schedule_close(w, delivery.message);
+		schedule_close(w, message);
 	if (died)
-		schedule_kill_destination(w, delivery.destination);
-	if (delivery.program_fails)
-		schedule_kill_transport(w, transport_of(w, delivery.destination));
-	schedule_show(w, &(struct schedule_step){ .at_ns = w->now_ns, .event = SCHEDULE_END,
-		.transport = transport_of(w, delivery.destination), .message = delivery.message,
-		.destination = delivery.destination, .recipients = delivery.taken.recipients,
-		.fails = !delivery.accepted });
+		schedule_kill_destination(w, destination);
+	if (delivery->program_fails)
+		schedule_kill_transport(w, schedule_transport(w, destination));
+	delivery_show(w, SCHEDULE_END, delivery);
+	free(delivery);
 	open_messages(w);
 }
 
-/* The delivery that a completion means, or SCENARIO_NONE. */
-static uint32_t completion_meant(const struct world *w,
+/* The delivery that a completion means, or NULL. */
+static struct under_way *completion_meant(const struct world *w,
     const struct scenario_completion *completion) {
-	uint32_t number = w->messages[completion->message].first;
+	struct under_way *delivery;
 
-	while (number != SCENARIO_NONE && completion->destination != SCENARIO_NONE &&
-	    w->deliveries[number].destination != completion->destination)
-		number = w->deliveries[number].next;
-	return number;
-}
-
-/* The last is done: those that are under way end by themselves. */
-static void free_steered(struct world *w) {
-	for (uint32_t i = 0; i < w->delivery_count; i++)
-		if (w->deliveries[i].running)
-			await_end(w, i);
+	TAILQ_FOREACH(delivery, &w->messages[completion->message].deliveries, of_message)
+		if (completion->destination == SCENARIO_NONE ||
+		    delivery->destination == completion->destination)
+			break;
+	return delivery;
 }
 
 /* --- time --------------------------------------------------------------------------- */
@@ -357,7 +302,7 @@ static int64_t completion_ns(const struct world *w) {
 	if (!is_steered(w))
 		return INT64_MAX;
 	completion = &w->scenario->completions[w->completed];
-	if (completion_meant(w, completion) == SCENARIO_NONE)
+	if (completion_meant(w, completion) == NULL)
 		return INT64_MAX;
 	return completion->at_ns > w->now_ns ? completion->at_ns : w->now_ns;
 }
@@ -378,7 +323,7 @@ static void change_all(struct world *w) {
 
 		job_queue_window(w->board, w->destinations[change->destination].queue,
 		    change->window);
-		step_show(w, SCHEDULE_WINDOW, transport_of(w, change->destination), SCENARIO_NONE,
+		step_show(w, SCHEDULE_WINDOW, schedule_transport(w, change->destination), SCENARIO_NONE,
 		    change->destination, change->window);
 	}
 }
@@ -396,22 +341,24 @@ static bool world_step(struct world *w) {
 		arrive_all(w);
 		change_all(w);
 	} else if (steered <= ended) {
-		uint32_t number = completion_meant(w, &w->scenario->completions[w->completed]);
+		struct under_way *meant = completion_meant(w,
+		    &w->scenario->completions[w->completed]), *delivery;
 
 		w->now_ns = steered;
-		if (++w->completed == w->scenario->completion_count) {
-			w->deliveries[number].running = false;
-			free_steered(w);
-		}
-		delivery_end(w, number);
+		/* of the last one the others end by themselves */
+		if (++w->completed == w->scenario->completion_count)
+			TAILQ_FOREACH(delivery, &w->deliveries, of_world)
+				if (delivery != meant)
+					await_end(w, delivery);
+		delivery_end(w, meant);
 	} else {
 		struct simulated_event event = simulate_pop(&w->ends);
 
 		w->now_ns = ended;
 		if (event.kind == EVENT_END) {
-			delivery_end(w, event.level);
+			delivery_end(w, event.item);
 		} else {
-			TAILQ_INSERT_TAIL(&w->back, &w->messages[event.level], of_waiting);
+			TAILQ_INSERT_TAIL(&w->back, (struct message *)event.item, of_waiting);
 			open_messages(w);
 		}
 	}

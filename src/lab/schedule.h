@@ -25,8 +25,6 @@ enum schedule_event {
 	SCHEDULE_BOUNCE,	/* the same, of a message that is too old */
 	SCHEDULE_EVENT_COUNT
 };
-/* "arrive", ... */
-const char *schedule_event_word(enum schedule_event event);
 
 struct schedule_step {
 	int64_t at_ns;
@@ -40,10 +38,8 @@ struct schedule_step {
 
 /* What the scheduler's state can be asked for, while a step is shown. */
 struct schedule_look {
-	const struct scenario *scenario;
 	const struct job_board *board;
-	const uint32_t *messages;	/* index on the board, or JOB_NONE */
-	const uint32_t *transports;
+	const uint32_t *transports;	/* their numbers on the board */
 };
 
 /* False: it has seen enough, the run ends. */

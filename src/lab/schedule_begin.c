@@ -6,7 +6,7 @@
  * ERRORS   No memory: the program ends.
  * THREADS  One.
  */
-#include "lab/schedule_world.h"
+#include "lab/schedule_internal.h"
 
 #include <stdlib.h>
 
@@ -34,7 +34,6 @@ static void world_allocate(struct world *w) {
 
 	for (uint32_t i = 0; i < s->destination_count; i++)
 		changes += s->destinations[i].change_count;
-	w->boards = memory_of(s->message_count, sizeof(*w->boards));
 	w->transports = memory_of(s->transport_count, sizeof(*w->transports));
 	w->messages = memory_of(s->message_count, sizeof(*w->messages));
 	w->destinations = memory_of(s->destination_count, sizeof(*w->destinations));
@@ -88,41 +87,45 @@ static void open_destinations(struct world *w) {
 void schedule_world_begin(struct world *w) {
 	const struct scenario *s = w->scenario;
 
-	w->delivery_free = SCENARIO_NONE;
+	TAILQ_INIT(&w->deliveries);
 	TAILQ_INIT(&w->incoming);
 	TAILQ_INIT(&w->back);
 	TAILQ_INIT(&w->emptied);
 	world_allocate(w);
 	begin_board(w);
 	for (uint32_t i = 0; i < s->message_count; i++) {
-		w->boards[i] = JOB_NONE;
 		w->arrivals[i] = i;
 		w->messages[i] = (struct message){
-			.runs = s->runs + s->messages[i].runs, .unread = s->messages[i].recipients, .first = SCENARIO_NONE,
-			.last = SCENARIO_NONE };
+			.runs = s->runs + s->messages[i].runs,
+			.unread = s->messages[i].recipients, .board = JOB_NONE };
+		TAILQ_INIT(&w->messages[i].deliveries);
 	}
 	w->left = s->message_count;
 	qsort_r(w->arrivals, s->message_count, sizeof(w->arrivals[0]), by_arrival,
 	    (void *)(uintptr_t)s);
 	open_transports(w);
 	open_destinations(w);
-	w->look = (struct schedule_look){ s, w->board, w->boards, w->transports };
+	w->look = (struct schedule_look){ w->board, w->transports };
 }
 
 void schedule_world_free(struct world *w) {
+	struct under_way *delivery;
+
+	while ((delivery = TAILQ_FIRST(&w->deliveries)) != NULL) {
+		TAILQ_REMOVE(&w->deliveries, delivery, of_world);
+		free(delivery);
+	}
 	for (uint32_t i = 0; i < w->scenario->message_count; i++) {
 		free(w->messages[i].own);
 		free(w->messages[i].deferred);
 	}
 	free(w->dead_until_ns);
 	free(w->board);
-	free(w->boards);
 	free(w->transports);
 	free(w->messages);
 	free(w->destinations);
 	free(w->arrivals);
 	free(w->changes);
-	free(w->deliveries);
 	simulate_events_free(&w->ends);
 	free(w);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lab/memory.h"
 #include "lab/options.h"
 #include "policy/window/window.h"
 
@@ -48,9 +49,7 @@ struct simulation {
 	enum simulated_mode mode;
 	enum simulated_levels levels;
 	uint64_t seed;
-	int64_t every_ns;	/* 0: never */
-	void (*show)(void *context, const struct simulated_state *state);
-	void *context;
+	int64_t every_ns;	/* a state is kept so often; 0: never */
 };
 
 struct simulation_result {
@@ -61,6 +60,7 @@ struct simulation_result {
 	uint32_t most;		/* in flight at a time */
 	uint64_t deaths;
 	uint32_t window, ceiling;	/* at the end */
+	struct memory_rows states;	/* simulated_state; the caller's to free */
 };
 
 extern const struct option_table simulate_window_options;	/* of a struct simulation */

@@ -23,6 +23,7 @@ struct simulated_event {
 	int64_t opened_ns;	/* its connection */
 	uint32_t level;
 	uint32_t what;		/* the caller's own */
+	void *item;		/* and this */
 	enum simulated_event_kind kind;
 	bool accepted, served, canary;	/* served: it holds a place of the server */
 };

@@ -15,7 +15,6 @@
  */
 #include <stdlib.h>
 
-#include "lab/memory.h"
 #include "lab/simulate.h"
 #include "lab/simulate_events.h"
 #include "policy/window/level.h"
@@ -29,6 +28,7 @@
 #define REUSE_NS		(300 * SECOND)	/* smtp_connection_reuse_time_limit */
 #define LEVEL_ENTRIES		65536
 #define OLD_WINDOWS		32
+#define STATES_MAX		1000000u
 
 /* What the window was, as long as it is obeyed still: the widest first, and the first to
  * end. */
@@ -182,7 +182,7 @@ static void show_until(struct world *world, int64_t until_ns) {
 			.deferred = world->result->deferred,
 		};
 
-		s->show(s->context, &state);
+		memory_rows_add(&world->result->states, &state, sizeof(state), STATES_MAX);
 	}
 }
 

@@ -10,11 +10,9 @@
 #include <sysexits.h>
 
 #include "lab/lab.h"
-#include "lab/memory.h"
 #include "lab/option_rows.h"
 #include "lab/simulate.h"
 
-#define STATES_MAX	1000000u
 #define WINDOW_MAX	10000
 
 /* --- options ---------------------------------------------------------------------------- */
@@ -85,10 +83,6 @@ void simulate_window_defaults(struct simulation *simulation) {
 
 /* --- output ------------------------------------------------------------------------------ */
 
-static void keep_state(void *context, const struct simulated_state *state) {
-	memory_rows_add(context, state, sizeof(*state), STATES_MAX);
-}
-
 static void state_row(void *context, struct writer *writer, const void *item) {
 	const struct simulated_state *state = item;
 
@@ -103,7 +97,7 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 }
 
 static int write_result(struct writer *writer, const struct simulation *simulation,
-    const struct simulation_result *result, const struct memory_rows *states) {
+    const struct simulation_result *result) {
 	writer_object_begin(writer, NULL);
 	writer_decimal(writer, "deferred_percent", value_decimal(100.0 *
 	    (double)result->deferred / (double)simulation->deliveries));
@@ -120,29 +114,26 @@ static int write_result(struct writer *writer, const struct simulation *simulati
 	writer_number_if(writer, "ceiling", result->ceiling != 0, result->ceiling);
 	if (simulation->every_ns > 0)
 		writer_table(writer, &(const struct table){ .name = "states", .row = state_row,
-		    .items = states->list, .count = states->count,
+		    .items = result->states.list, .count = result->states.count,
 		    .each = sizeof(struct simulated_state) });
 	writer_object_end(writer);
 	return EX_OK;
 }
 
 int lab_WINDOW(struct lab *lab) {
-	struct memory_rows states = { .list = NULL };
 	struct simulation_result result;
 	struct simulation simulation;
 	int code;
 
 	simulate_window_defaults(&simulation);
-	simulation.show = keep_state;
-	simulation.context = &states;
 	code = lab_parse(lab, &simulate_window_options, &simulation);
 	if (code != LAB_RUN)
 		return code;
 	simulate_window(&simulation, &result);
-	if (states.full)
+	if (result.states.full)
 		code = lab_complain(EX_USAGE, "--every: too many states");
 	else
-		code = write_result(&lab->writer, &simulation, &result, &states);
-	free(states.list);
+		code = write_result(&lab->writer, &simulation, &result);
+	free(result.states.list);
 	return code;
 }

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "lab/memory.h"
 #include "lab/simulate_events.h"
 #include "lab/simulate_workers.h"
 
 #define NONE		WORKER_NONE
+#define ROWS_MAX	2000000u
 
 struct job {
 	struct worker_job own;	/* the allocator's; the first, so that it is found by that */
@@ -101,14 +101,19 @@ static uint32_t free_workers(const struct world *w) {
 	return w->s->routing ? w->routing_free : worker_idle_count(w->workers);
 }
 
-static void show_until(struct world *w, int64_t until_ns) {
-	uint32_t concurrency[WORKED_MESSAGES_MAX + 1];
+static void row_keep(struct memory_rows *rows, const struct worked_row *row) {
+	memory_rows_add(rows, row, sizeof(*row), ROWS_MAX);
+}
 
-	for (; w->s->every_ns > 0 && w->shown_ns < until_ns; w->shown_ns += w->s->every_ns) {
-		for (uint32_t m = 0; m < w->s->message_count; m++)
-			concurrency[m] = w->messages[m].concurrency;
-		w->s->show(w->s->context, w->shown_ns, free_workers(w), concurrency);
-	}
+static void show_until(struct world *w, int64_t until_ns) {
+	const struct workers_simulation *s = w->s;
+
+	for (; s->every_ns > 0 && w->shown_ns < until_ns; w->shown_ns += s->every_ns)
+		for (uint32_t m = 0; m < s->message_count; m++)
+			if (s->messages[m].count > 0 && s->messages[m].at_ns <= w->shown_ns)
+				row_keep(&w->result->states, &(struct worked_row){ w->shown_ns, m,
+					w->messages[m].concurrency, free_workers(w),
+					{ .rule = WORKER_WAIT } });
 }
 
 /* The workers of a message have changed, or not. */
@@ -223,8 +228,8 @@ static bool job_place(struct world *w, struct job *job) {
 	    &place);
 	w->result->by_rule[place.rule]++;
 	if (w->s->with_trace)
-		w->s->trace(w->s->context, w->now_ns, message,
-		    (uint32_t)(job - w->messages[message].first) + 1, &place);
+		row_keep(&w->result->decisions, &(struct worked_row){ w->now_ns, message,
+			(uint32_t)(job - w->messages[message].first) + 1, 0, place });
 	if (place.rule == WORKER_WAIT)
 		return false;
 	wait_no_more(w, job);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lab/memory.h"
 #include "lab/options.h"
 #include "lab/worker.h"
 
@@ -42,15 +43,16 @@ struct workers_simulation {
 	double jitter;
 	uint32_t close_after;	/* 0: never */
 	uint64_t seed;
-	int64_t every_ns;	/* 0: never */
-	/* Workers of each message. */
-	void (*show)(void *context, int64_t at_ns, uint32_t free,
-	    const uint32_t *concurrency);
-	bool with_trace;
-	/* A decision, if with_trace; the job's number in its message, from 1. */
-	void (*trace)(void *context, int64_t at_ns, uint32_t message, uint32_t job,
-	    const struct worker_place *place);
-	void *context;
+	int64_t every_ns;	/* states are kept so often; 0: never */
+	bool with_trace;	/* decisions are kept */
+};
+
+/* The workers of a message at a time, or a decision. */
+struct worked_row {
+	int64_t at_ns;
+	uint32_t message, number;	/* workers; or the job's number in its message, from 1 */
+	uint32_t free;
+	struct worker_place place;
 };
 
 struct worked_result {
@@ -68,6 +70,7 @@ struct workers_result {
 	uint64_t closed_for_new, aged, closed_by_remote;	/* connections */
 	uint32_t most;			/* workers with jobs at a time */
 	struct worked_result messages[WORKED_MESSAGES_MAX + 1];
+	struct memory_rows states, decisions;	/* worked_row; the caller's to free */
 };
 
 /* Of each site. */

@@ -12,23 +12,12 @@
 
 #include "base/text.h"
 #include "lab/lab.h"
-#include "lab/memory.h"
 #include "lab/option_rows.h"
 #include "lab/simulate_workers.h"
-
-#define ROWS_MAX	2000000u
-
-struct row {
-	int64_t at_ns;
-	uint32_t message, number;	/* workers, or the job's number */
-	uint32_t free;
-	struct worker_place place;
-};
 
 struct kept {
 	const struct workers_simulation *simulation;
 	const struct workers_result *result;
-	struct memory_rows states, decisions;
 };
 
 #define COUNT_MAX	1000000u
@@ -153,30 +142,6 @@ static const char *find_excess(const struct workers_simulation *simulation) {
 	return NULL;
 }
 
-/* --- rows ------------------------------------------------------------------------------- */
-
-static void keep_row(struct memory_rows *rows, const struct row *row) {
-	memory_rows_add(rows, row, sizeof(*row), ROWS_MAX);
-}
-
-static void keep_state(void *context, int64_t at_ns, uint32_t free,
-    const uint32_t *concurrency) {
-	struct kept *kept = context;
-
-	for (uint32_t m = 0; m < kept->simulation->message_count; m++)
-		if (kept->simulation->messages[m].count > 0 &&
-		    kept->simulation->messages[m].at_ns <= at_ns)
-			keep_row(&kept->states, &(struct row){ at_ns, m, concurrency[m],
-				free, { .rule = WORKER_WAIT } });
-}
-
-static void keep_decision(void *context, int64_t at_ns, uint32_t message, uint32_t job,
-    const struct worker_place *place) {
-	struct kept *kept = context;
-
-	keep_row(&kept->decisions, &(struct row){ at_ns, message, job, 0, *place });
-}
-
 /* --- tables ---------------------------------------------------------------------------- */
 
 static const char *message_name(uint32_t message, char out[16]) {
@@ -233,7 +198,7 @@ static void message_rows(void *context, struct writer *writer) {
 
 static void state_row(void *context, struct writer *writer, const void *item) {
 	const struct kept *kept = context;
-	const struct row *row = item;
+	const struct worked_row *row = item;
 	char name[16];
 
 	writer_decimal(writer, "time_s", value_seconds(row->at_ns));
@@ -246,7 +211,7 @@ static void state_row(void *context, struct writer *writer, const void *item) {
 
 static void decision_row(void *context, struct writer *writer, const void *item) {
 	const struct kept *kept = context;
-	const struct row *row = item;
+	const struct worked_row *row = item;
 	const struct worker_place *place = &row->place;
 	bool placed = place->job != NULL;
 	char name[16], destination[32];
@@ -290,12 +255,12 @@ static int write_result(struct writer *writer, struct kept *kept) {
 		    .rows = rule_rows, .context = kept });
 	if (kept->simulation->every_ns > 0)
 		writer_table(writer, &(const struct table){ .name = "states", .row = state_row,
-		    .context = kept, .items = kept->states.list, .count = kept->states.count,
-		    .each = sizeof(struct row) });
+		    .context = kept, .items = kept->result->states.list, .count = kept->result->states.count,
+		    .each = sizeof(struct worked_row) });
 	if (kept->simulation->with_trace)
 		writer_table(writer, &(const struct table){ .name = "decisions",
-		    .row = decision_row, .context = kept, .items = kept->decisions.list,
-		    .count = kept->decisions.count, .each = sizeof(struct row) });
+		    .row = decision_row, .context = kept, .items = kept->result->decisions.list,
+		    .count = kept->result->decisions.count, .each = sizeof(struct worked_row) });
 	writer_object_end(writer);
 	return EX_OK;
 }
@@ -308,9 +273,6 @@ int lab_WORKERS(struct lab *lab) {
 	int code;
 
 	set_defaults(&simulation);
-	simulation.show = keep_state;
-	simulation.trace = keep_decision;
-	simulation.context = &kept;
 	code = lab_parse(lab, &option_table, &simulation);
 	if (code != LAB_RUN)
 		return code;
@@ -318,11 +280,11 @@ int lab_WORKERS(struct lab *lab) {
 	if (excess != NULL)
 		return lab_usage(lab, "%s", excess);
 	simulate_workers(&simulation, &result);
-	if (kept.states.full || kept.decisions.full)
+	if (result.states.full || result.decisions.full)
 		code = lab_complain(EX_USAGE, "--every, --trace: too many rows");
 	else
 		code = write_result(&lab->writer, &kept);
-	free(kept.states.list);
-	free(kept.decisions.list);
+	free(result.states.list);
+	free(result.decisions.list);
 	return code;
 }

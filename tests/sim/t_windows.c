@@ -34,6 +34,15 @@ static void take(struct simulation *simulation, const char *words) {
 	}
 }
 
+static void each_state(struct simulation_result *result,
+    void (*note)(void *context, const struct simulated_state *state), void *context) {
+	const struct simulated_state *states = (const void *)result->states.list;
+
+	for (size_t i = 0; i < result->states.count; i++)
+		note(context, &states[i]);
+	free(result->states.list);
+}
+
 static struct outcome mean_of(const char *words) {
 	const char *seed = getenv("SEED");
 	struct outcome mean = { .deferred = 0 };
@@ -164,13 +173,12 @@ TEST(probe_when_the_limit_changes) {
 	double reached = 0;
 
 	take(&simulation, "--server-limit 5,20@600s --deliveries 10000 --every 1s");
-	simulation.show = note_18;
 	for (unsigned seed = 1; seed <= SEEDS; seed++) {
 		struct changed changed = { .reached_ns = 0 };
 
-		simulation.context = &changed;
 		simulation.seed = seed;
 		simulate_window(&simulation, &result);
+		each_state(&result, note_18, &changed);
 		assert_int_not_equal(changed.reached_ns, 0);
 		most((double)changed.reached_ns / 1e9, 600 + 1200);
 		reached += (double)changed.reached_ns / 1e9 / SEEDS;
@@ -220,13 +228,12 @@ static void follows(const char *words, double seconds, double risen, double fall
 	snprintf(all, sizeof(all), "--server-limit 3,12@120s,7@660s --service 1s --initial 3 "
 	    "--deliveries 8600 --every 1s %s", words);
 	take(&simulation, all);
-	simulation.show = note_phase;
 	for (unsigned seed = 1; seed <= SEEDS; seed++) {
 		struct phases phases = { .canary_ns = 0 };
 
-		simulation.context = &phases;
 		simulation.seed = seed;
 		simulate_window(&simulation, &result);
+		each_state(&result, note_phase, &phases);
 		assert_int_not_equal(phases.reached_ns, 0);
 		wait += ((double)phases.canary_ns / 1e9 - 120) / SEEDS;
 		took += (double)(phases.reached_ns - phases.canary_ns) / 1e9 / SEEDS;
@@ -275,13 +282,12 @@ static void drains(const char *words, int64_t from_s, uint32_t least) {
 	snprintf(all, sizeof(all), "--server-limit 12,7@120s --service 1s --levels log "
 	    "--deliveries 5000 --every 50ms %s", words);
 	take(&simulation, all);
-	simulation.show = note_drained;
 	for (unsigned seed = 1; seed <= SEEDS; seed++) {
 		struct drained drained = { from_s * INT64_C(1000000000), 100, 0 };
 
-		simulation.context = &drained;
 		simulation.seed = seed;
 		simulate_window(&simulation, &result);
+		each_state(&result, note_drained, &drained);
 		printf("     12, then 7 %-60s %u to %u, %.1f %%\n", words, drained.least,
 		    drained.most, 100.0 * (double)result.deferred / 5000);
 		assert_int_equal(result.deaths, 0);
@@ -368,9 +374,8 @@ TEST(overshoot) {
 
 	take(&simulation, "--law document --feedback 1 --server-limit 100 --deliveries 200 "
 	    "--jitter 0 --every 2s");
-	simulation.show = note_window;
-	simulation.context = &course;
 	simulate_window(&simulation, &result);
+	each_state(&result, note_window, &course);
 	assert_int_equal(course.windows[0], 5);
 	assert_int_equal(course.windows[1], 10);
 	assert_int_equal(course.windows[2], 20);

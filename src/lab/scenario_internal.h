@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What the parts of the reader of scenarios share while one is read. */
-#ifndef CONFIG_SCENARIO_WORK_H
-#define CONFIG_SCENARIO_WORK_H
+#ifndef LAB_SCENARIO_INTERNAL_H
+#define LAB_SCENARIO_INTERNAL_H
 
 #include "base/map.h"
 #include "config/read/compilation.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* A scenario while it runs; lab/schedule*.c alone. */
-#ifndef LAB_SCHEDULE_WORLD_H
-#define LAB_SCHEDULE_WORLD_H
+#ifndef LAB_SCHEDULE_INTERNAL_H
+#define LAB_SCHEDULE_INTERNAL_H
 
 #include <sys/queue.h>
 
@@ -10,15 +10,16 @@
 
 #define BATCH_MOST	5000u		/* recipients that are read at once */
 
+/* A delivery under way. */
 struct under_way {
+	TAILQ_ENTRY(under_way) of_world, of_message;
 	struct job_taken taken;
 	uint32_t message, destination;
-	uint32_t next, before;		/* of the message's deliveries under way, or of the free */
 	int64_t start_ns;
-	bool running;
 	bool accepted;			/* else it fails */
 	bool program_fails;		/* the transport's, not the destination */
 };
+TAILQ_HEAD(deliveries, under_way);
 
 struct message {
 	TAILQ_ENTRY(message) of_waiting;
@@ -30,7 +31,8 @@ struct message {
 	uint32_t deferred_count;
 	size_t deferred_room;
 	bool emptied;
-	uint32_t first, last;		/* deliveries under way, the oldest first; SCENARIO_NONE */
+	struct deliveries deliveries;	/* the oldest first */
+	uint32_t board;			/* its index on the board, or JOB_NONE */
 };
 
 struct destination {
@@ -58,7 +60,6 @@ struct world {
 	void *context;
 	struct schedule_look look;
 	struct job_board *board;
-	uint32_t *boards;		/* messages on the board */
 	uint32_t *transports;
 	struct message *messages;
 	struct destination *destinations;
@@ -70,15 +71,17 @@ struct world {
 	struct change_event *changes;
 	uint32_t change_count, changed;
 	uint32_t completed;		/* steered ones */
-	struct under_way *deliveries;
-	uint32_t delivery_count, delivery_free;
-	size_t delivery_room;
+	struct deliveries deliveries;	/* the oldest first */
 	uint32_t left;			/* messages that are not done */
 	struct simulated_events ends;
 	struct part parts[BATCH_MOST];
 	int64_t now_ns;
 	bool stopped;
 };
+
+static inline uint32_t schedule_transport(const struct world *w, uint32_t destination) {
+	return w->scenario->destinations[destination].transport;
+}
 
 /* A step is shown; schedule.c. */
 void schedule_show(struct world *w, const struct schedule_step *step);
