@@ -87,14 +87,6 @@ struct map_cell *map_find_index(const struct map *map, uint64_t hash, uint32_t i
 	return cell;
 }
 
-struct map_cell *map_find_item(const struct map *map, uint64_t hash, const void *item) {
-	struct map_cell *cell = map_find(map, hash);
-
-	while (cell != NULL && cell->item != item)
-		cell = map_next(map, cell);
-	return cell;
-}
-
 struct map_cell *map_add(struct map *map, uint64_t hash) {
 	struct map_cell *cell;
 
@@ -147,4 +139,20 @@ void map_remove_hash(struct map *map, uint64_t hash) {
 
 	if (cell != NULL)
 		map_remove(map, cell);
+}
+
+bool map_add_item(struct map *map, uint64_t hash, void *item) {
+	struct map_cell *cell = map_add(map, hash);
+
+	if (cell != NULL)
+		cell->item = item;
+	return cell != NULL;
+}
+
+void map_remove_item(struct map *map, uint64_t hash, const void *item) {
+	struct map_cell *cell = map_find(map, hash);
+
+	while (cell->item != item)
+		cell = map_next(map, cell);
+	map_remove(map, cell);
 }

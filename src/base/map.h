@@ -37,9 +37,8 @@ void map_clear(struct map *map);
 /* The first with this hash, or NULL; and the next one. */
 struct map_cell *map_find(const struct map *map, uint64_t hash);
 struct map_cell *map_next(const struct map *map, const struct map_cell *cell);
-/* The one with this index, or item, or NULL. */
+/* The one with this index, or NULL. */
 struct map_cell *map_find_index(const struct map *map, uint64_t hash, uint32_t index);
-struct map_cell *map_find_item(const struct map *map, uint64_t hash, const void *item);
 
 /* One more with this hash, for the caller to fill.  NULL: no memory. */
 struct map_cell *map_add(struct map *map, uint64_t hash);
@@ -48,6 +47,10 @@ struct map_cell *map_set(struct map *map, uint64_t hash);
 
 /* Another one may stand in the cell afterwards. */
 void map_remove(struct map *map, struct map_cell *cell);
+
+/* The same of an item; false: no memory. */
+bool map_add_item(struct map *map, uint64_t hash, void *item);
+void map_remove_item(struct map *map, uint64_t hash, const void *item);
 
 /* Where one hash has one index: that index, or MAP_NONE; it is set, or false: no memory; and
  * there is none any more. */

@@ -71,8 +71,8 @@ static void read_more(void *context, unsigned directory, const char *id,
 	(void)context, (void)directory, (void)id, (void)at;
 }
 
-static void has_room(void *context, uint32_t most) {
-	(void)context, (void)most;
+static void has_room(void *context) {
+	(void)context;
 }
 
 static void turn(void) {
@@ -91,8 +91,8 @@ static void begin(void) {
 	struct diag diag;
 
 	site_open_sized(&site, 1024, 4096, CONFIGURATION);
-	settings.mtas[0] = (struct queue_mta_settings){ .driven = true,
-		.processes = { 20, 20 }, .retry_ns = 300 * NS_PER_SECOND,
+	settings.mtas[0] = (struct generation_mta){ .drive = 1,
+		.processes = 20, .local_processes = 20, .retry_ns = 300 * NS_PER_SECOND,
 		.retry_most_ns = 1800 * NS_PER_SECOND, .stall_ns = 10 * NS_PER_SECOND };
 	if (queue_open(&queue, site.engine, &settings, &directory, 1, &calls, &diag) != 0 ||
 	    queue_journal_open(queue, &setup, clock_now_ns(), clock_wall_ns(), &diag) != 0)
@@ -109,14 +109,12 @@ static void read_one(uint32_t number) {
 		.made_s = clock_wall_s() - 3600, .sender = "somebody@sender.example",
 		.sender_length = 23 };
 	char id[32], domain[40];
-	struct queue_reading *reading;
 	int length = snprintf(domain, sizeof(domain), "customer%u.example", number % DOMAINS);
 
 	snprintf(id, sizeof(id), "6AR%04xx%06u", number / 1000000, number % 1000000);
-	reading = queue_read_begin(queue, 0, id, &file);
-	if (reading == NULL || !queue_read_recipient(reading, domain, (size_t)length))
+	if (!queue_read_begin(queue, 0, id, &file) || !queue_read_recipient(queue, domain, (size_t)length))
 		give_up(id);
-	queue_read_end(&reading, true, 0, now_ns);
+	queue_read_end(queue, true, 0, now_ns);
 }
 
 static void fill(uint32_t from, uint32_t to) {
@@ -168,15 +166,13 @@ static void list(const char *word, bool sums_up, uint32_t count) {
 
 static void measure(uint32_t count) {
 	uint64_t before;
-	struct queue_journal_view view;
 
 	begin();
 	fill(0, FEW < count ? FEW : count / 2);
 	before = resident_bytes();
 	fill(FEW < count ? FEW : count / 2, count);
-	queue_journal_look(queue, &view);
 	printf("queue_in_memory_%u %llu\n", count,
-	    (unsigned long long)(view.messages - view.more));
+	    count - (unsigned long long)queue_journal_waiting(queue));
 	printf("queue_resident_bytes_per_message_beyond_%u %.1f\n", FEW < count ? FEW : count / 2,
 	    ((double)resident_bytes() - (double)before) /
 	    (count - (FEW < count ? FEW : count / 2)));

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The driven queue's life, its settings, and the passing of time.
- * MODEL    Every call pins the configuration in force; where that has changed, each domain's
+ * MODEL    Every call takes the configuration in force; where that has changed, each domain's
  *          window is found anew.
  * ERRORS   No memory at the start is told; later mail is left to the next scan.
  * THREADS  One.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/queue/queue_internal.h"
 
@@ -51,6 +50,11 @@ struct job_settings queue_job_settings(const struct queue_settings *settings, un
 	return out;
 }
 
+uint32_t queue_processes(const struct queue_settings *settings, unsigned mta, unsigned mailer) {
+	return mailer == QUEUE_LOCAL ? settings->mtas[mta].local_processes :
+	    settings->mtas[mta].processes;
+}
+
 int queue_open(struct queue **queue, struct engine *engine,
     const struct queue_settings *settings, const struct queue_directory *directories,
     unsigned directory_count, const struct queue_calls *calls, struct diag *diag) {
@@ -92,15 +96,14 @@ void queue_close(struct queue **queue) {
 	queue_journal_close(*queue);
 	queue_told_close(*queue);
 	queue_store_close(*queue);
+	if ((*queue)->generation != NULL)
+		engine_unpin((*queue)->engine, (*queue)->generation);
 	free(*queue);
 	*queue = NULL;
 }
 
-bool queue_configure(struct queue *queue, const struct queue_settings *settings) {
-	const struct pool_settings before = queue->settings.schedule.pool;
-
+void queue_configure(struct queue *queue, const struct queue_settings *settings) {
 	queue->settings = *settings;
-	queue->settings.schedule.pool = before;
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS; i++) {
 		unsigned mta = i / QUEUE_MAILERS, mailer = i % QUEUE_MAILERS;
 		struct job_settings job = queue_job_settings(settings, mta, mailer);
@@ -111,37 +114,24 @@ bool queue_configure(struct queue *queue, const struct queue_settings *settings)
 	for (uint32_t i = 0; i < queue->message_end; i++) {
 		struct message *m = &queue->messages[i];
 
-		if (m->state == MESSAGE_FREE || settings->mtas[m->mta].driven)
+		if (m->state == MESSAGE_FREE || settings->mtas[m->mta].drive != 0)
 			continue;
 		queue_journal_finish(queue, m->directory, m->id);
 		queue_forget_message(queue, m);
 	}
-	return memcmp(&settings->schedule.pool, &before, sizeof(before)) == 0;
 }
 
 /* --- configuration ------------------------------------------------------------------ */
 
-const struct generation *queue_pin(struct queue *queue, int64_t now_ns) {
-	const struct generation *pinned;
+void queue_begin(struct queue *queue, int64_t now_ns) {
+	uint64_t before = queue->generation == NULL ? 0 : queue->generation->number;
 
 	queue->now_ns = now_ns;
 	if (queue->opened_ns == 0)
 		queue->opened_ns = now_ns;
-	if (queue->generation != NULL)
-		return NULL;
-	pinned = engine_pin(queue->engine);
-	queue->generation = pinned;
-	if (queue->generation_number != pinned->number && queue->generation_number != 0)
+	queue->generation = engine_pin_newer(queue->engine, queue->generation);
+	if (before != queue->generation->number && before != 0)
 		queue_remap_all(queue, now_ns);
-	queue->generation_number = pinned->number;
-	return pinned;
-}
-
-void queue_unpin(struct queue *queue, const struct generation *pinned) {
-	if (pinned == NULL)
-		return;
-	queue->generation = NULL;
-	engine_unpin(queue->engine, pinned);
 }
 
 /* --- time ------------------------------------------------------------------------------ */
@@ -171,7 +161,7 @@ static void tell_room(struct queue *queue) {
 	queue->refused = 0;
 	if (in_memory)
 		queue->forgotten = 0;
-	queue->calls.room(queue->calls.context, most - queue->placed);
+	queue->calls.room(queue->calls.context);
 }
 
 static int64_t earlier(int64_t a, int64_t b) {
@@ -179,9 +169,9 @@ static int64_t earlier(int64_t a, int64_t b) {
 }
 
 int64_t queue_turn(struct queue *queue, int64_t now_ns) {
-	const struct generation *pinned = queue_pin(queue, now_ns);
-	int64_t next_ns = INT64_MAX;
+	int64_t next_ns;
 
+	queue_begin(queue, now_ns);
 	if (now_ns >= queue->sweep_ns) {
 		queue_sweep_dests(queue);
 		queue->sweep_ns = now_ns + SWEEP_NS;
@@ -206,6 +196,5 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns) {
 		next_ns = earlier(next_ns, queue->watch_ns);
 	if (queue->timer_count > 0)
 		next_ns = earlier(next_ns, queue->timers[0]->due_ns);
-	queue_unpin(queue, pinned);
 	return next_ns;
 }

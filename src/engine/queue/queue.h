@@ -57,21 +57,13 @@ struct queue;
 /* The transports of a mail server. */
 enum { QUEUE_REMOTE, QUEUE_LOCAL, QUEUE_MAILERS };
 
-struct queue_mta_settings {
-	bool driven;		/* else nothing of it is run, and it has no messages */
-	uint32_t processes[QUEUE_MAILERS]; /* runs at a time that do not stall; as many again may */
-	int64_t retry_ns;	/* least and most between two tries of what failed */
-	int64_t retry_most_ns;
-	int64_t stall_ns;	/* without a sign of progress: it stalls */
-	uint8_t once;		/* enum exactly_once */
-	/* The scheduler document's parameters of each; recipient_limit 0: those of all. */
-	struct job_settings transports[QUEUE_MAILERS];
-};
-
+/* As a generation has them. */
 struct queue_settings {
 	struct generation_schedule schedule;
-	struct queue_mta_settings mtas[GENERATION_MTAS_MAX];
+	struct generation_mta mtas[GENERATION_MTAS_MAX];
 };
+/* How many runs at a time that do not stall; as many again may. */
+uint32_t queue_processes(const struct queue_settings *settings, unsigned mta, unsigned mailer);
 /* Of one transport: its own, or those of all. */
 struct job_settings queue_job_settings(const struct queue_settings *settings, unsigned mta,
     unsigned mailer);
@@ -85,9 +77,9 @@ struct queue_calls {
 	void (*read)(void *context, unsigned directory, const char *id);
 	/* More recipients of an unchanged file, from `place` on (queue_read_more). */
 	void (*read_more)(void *context, unsigned directory, const char *id, uint64_t place);
-	/* There was no room for some (queue_wants, queue_read_begin); there is now, for `most`:
-	 * what is not known is to be offered again, until one is refused anew. */
-	void (*room)(void *context, uint32_t most);
+	/* There was no room for some (queue_wants, queue_read_begin); there is now: what is not
+	 * known is to be offered again, until one is refused anew. */
+	void (*room)(void *context);
 	void *context;
 };
 
@@ -112,15 +104,14 @@ int queue_open(struct queue **queue, struct engine *engine,
     unsigned directory_count, const struct queue_calls *calls, struct diag *diag);
 void queue_close(struct queue **queue);
 
-/* A reload.  Messages of an mta that is driven no more are forgotten; message_active_limit,
- * message_recipient_limit and message_recipient_minimum stay as they were at queue_open.
- * False: one of these would be another. */
-bool queue_configure(struct queue *queue, const struct queue_settings *settings);
+/* A reload.  Messages of an mta that is driven no more are forgotten.  The pool of the schedule is
+ * as it was at queue_open. */
+void queue_configure(struct queue *queue, const struct queue_settings *settings);
 
 /* --- messages -------------------------------------------------------------------- */
 
 /* Is the file of that id to be read now that it is new or has changed?  Not while it is
- * in a run, or being read: it is read after that; nor where there is no room. */
+ * in a run: it is read after that; nor where there is no room. */
 bool queue_wants(struct queue *queue, unsigned directory, const char *id);
 
 /* Is it known, and of this stamp (see below)?  Then it need not be read. */
@@ -139,39 +130,31 @@ struct queue_file {
 	uint32_t tries;
 	uint32_t recipients;	/* all of the file */
 	int64_t made_s;		/* wall clock; 0: by arrival_ns */
-	const char *origin;	/* queue id of the message that Sendmail cut it out of; NULL: not
-				 * known */
-	size_t origin_length;
-	const char *sender;	/* printable or not; NULL: none */
+	const char *origin;	/* queue id of the message that Sendmail cut it out of; "" or NULL:
+				 * not known */
+	const char *sender;	/* printable or not; empty or NULL: none */
 	size_t sender_length;
 };
 
-struct queue_reading;		/* the caller's until its end */
-
-/* It is being read; what was known of it is replaced at the end.  NULL: it is in a run, or
- * there is no room or memory (then queue_calls.room tells when). */
-struct queue_reading *queue_read_begin(struct queue *queue, unsigned directory,
-    const char *id, const struct queue_file *file);
-/* The same for queue_calls.read_more, from its place on.  NULL: not any more. */
-struct queue_reading *queue_read_more(struct queue *queue, unsigned directory,
-    const char *id);
+/* It is being read until queue_read_end or _abandon, which replace what was known of it; nothing
+ * else is called meanwhile.  False: it is in a run, or there is no room or memory (then
+ * queue_calls.room tells when). */
+bool queue_read_begin(struct queue *queue, unsigned directory, const char *id,
+    const struct queue_file *file);
+/* The same for queue_calls.read_more, from its place on.  False: not any more. */
+bool queue_read_more(struct queue *queue, unsigned directory, const char *id);
 /* A recipient in the order of the file; `domain` behind its last @ as written, empty: a
  * local one, as all of a directory that is_local.  False: enough for now, this one was not taken. */
-bool queue_read_recipient(struct queue_reading *reading, const char *domain, size_t length);
-/* `whole`: there are no further recipients; else `place` is where the next one stands.
- * Nulls *reading. */
-void queue_read_end(struct queue_reading **reading, bool whole, uint64_t place,
-    int64_t now_ns);
+bool queue_read_recipient(struct queue *queue, const char *domain, size_t length);
+/* `whole`: there are no further recipients; else `place` is where the next one stands. */
+void queue_read_end(struct queue *queue, bool whole, uint64_t place, int64_t now_ns);
 /* It cannot be used: a file that is bad or quarantined is known no more, until it is read
- * again.  Nulls *reading. */
-void queue_read_abandon(struct queue_reading **reading, int64_t now_ns);
+ * again. */
+void queue_read_abandon(struct queue *queue, int64_t now_ns);
 
-/* There is no such file (any more).  Where its run had a connection, somebody answered. */
-void queue_gone(struct queue *queue, unsigned directory, const char *id,
-    int64_t now_ns);
-/* Its file is there and cannot be used: known no more, until it is read again.  Nothing
- * follows from that. */
-void queue_drop(struct queue *queue, unsigned directory, const char *id,
+/* `gone`: there is no such file (any more); where its run had a connection, somebody answered.
+ * Else it cannot be used, from which nothing follows: known no more, until it is read again. */
+void queue_forget_file(struct queue *queue, unsigned directory, const char *id, bool gone,
     int64_t now_ns);
 
 /* --- runs ------------------------------------------------------------------------ */
@@ -251,6 +234,17 @@ enum queue_wait {
  * "locked", "read", "paused" */
 const char *queue_wait_word(enum queue_wait wait);
 
+/* Why it is run next. */
+enum queue_why {
+	QUEUE_WHY_CURRENT,	/* the message that was served last goes on, or is first */
+	QUEUE_WHY_PREEMPTS,	/* it is small, and slips past a bigger one */
+	QUEUE_WHY_FIRST,	/* first come */
+	QUEUE_WHY_SAME_RUN,	/* follows in the same run: many wait */
+	QUEUE_WHY_COUNT
+};
+/* "current", "preempts", "first", "same-run" */
+const char *queue_why_word(enum queue_why why);
+
 /* One message's part for one destination. */
 struct queue_row {
 	unsigned mta, directory;
@@ -266,6 +260,7 @@ struct queue_row {
 	enum queue_wait wait;
 	int64_t due_ns;		/* see above; INT64_MAX: until somebody resumes it; else 0 */
 	uint32_t run;		/* RUNNING, MESSAGE: its number; else 0 */
+	enum queue_why why;	/* queue_each_next */
 };
 /* Every one, by destination, oldest first; `destination` (or NULL): of that name alone.
  * Pointers are valid inside `each`, which returns false to have no more. */
@@ -274,21 +269,8 @@ void queue_each(struct queue *queue, const char *destination,
 
 /* What would be run next, in its order, and why; nothing is changed.  `each` as above,
  * at most `most` rows. */
-enum queue_why {
-	QUEUE_WHY_CURRENT,	/* the message that was served last goes on, or is first */
-	QUEUE_WHY_PREEMPTS,	/* it is small, and slips past a bigger one */
-	QUEUE_WHY_FIRST,	/* first come */
-	QUEUE_WHY_SAME_RUN,	/* follows in the same run: many wait */
-	QUEUE_WHY_COUNT
-};
-/* "current", "preempts", "first", "same-run" */
-const char *queue_why_word(enum queue_why why);
-struct queue_next {
-	struct queue_row row;
-	enum queue_why why;
-};
 void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
-    bool (*each)(void *context, const struct queue_next *next), void *context);
+    bool (*each)(void *context, const struct queue_row *row), void *context);
 
 struct queue_run_row {
 	uint32_t run;

@@ -40,7 +40,6 @@ static struct dest *make_dest(struct queue *queue, unsigned mta, unsigned mailer
     const struct window_owner *owner) {
 	struct dest *d = malloc(sizeof(*d));
 	uint32_t transport = queue_mailer_of(queue, mta, mailer)->transport;
-	struct map_cell *cell;
 
 	if (d == NULL || !map_reserve(&queue->dest_map, queue->dest_map.count + 1)) {
 		free(d);
@@ -53,8 +52,7 @@ static struct dest *make_dest(struct queue *queue, unsigned mta, unsigned mailer
 		free(d);
 		return NULL;
 	}
-	cell = map_add(&queue->dest_map, dest_hash(queue, mta, owner->name));
-	cell->item = d;
+	(void)map_add_item(&queue->dest_map, dest_hash(queue, mta, owner->name), d);
 	TAILQ_INSERT_TAIL(&queue->dests, d, of_all);
 	return d;
 }
@@ -76,8 +74,7 @@ void queue_leave_dest(struct queue *queue, struct dest *d) {
 	    d->slow_ns > queue->now_ns || !job_queue_close(queue->board, d->queue))
 		return;
 	queue_unwatch(d);
-	map_remove(&queue->dest_map, map_find_item(&queue->dest_map,
-	    dest_hash(queue, d->mta, d->owner.name), d));
+	map_remove_item(&queue->dest_map, dest_hash(queue, d->mta, d->owner.name), d);
 	TAILQ_REMOVE(&queue->dests, d, of_all);
 	free(d);
 }
@@ -168,8 +165,7 @@ static struct domain *make_domain(struct queue *queue, unsigned mta, const char 
 	memcpy(d->name, name, strlen(name));
 	d->hash = hash;
 	d->mta = (uint8_t)mta;
-	d->number = ++queue->domain_number;
-	map_add(&queue->domain_map, domain_hash(d))->item = d;
+	(void)map_add_item(&queue->domain_map, domain_hash(d), d);
 	LIST_INSERT_HEAD(&queue->domains, d, of_all);
 	return d;
 }
@@ -199,7 +195,7 @@ struct domain *queue_use_domain(struct queue *queue, unsigned mta, const char *n
 void queue_unuse_domain(struct queue *queue, struct domain *d) {
 	if (--d->uses > 0)
 		return;
-	map_remove(&queue->domain_map, map_find_item(&queue->domain_map, domain_hash(d), d));
+	map_remove_item(&queue->domain_map, domain_hash(d), d);
 	LIST_REMOVE(d, of_all);
 	unuse_dest(queue, d->dest);
 	free(d);

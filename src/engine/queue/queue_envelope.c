@@ -58,15 +58,13 @@ static struct envelope *find_envelope(const struct queue *queue, uint64_t key, u
 
 static struct envelope *make_envelope(struct queue *queue, uint64_t key, uint64_t process) {
 	struct envelope *e = malloc(sizeof(*e));
-	struct map_cell *cell = e == NULL ? NULL : map_add(&queue->envelope_map, key);
 
-	if (cell == NULL) {
+	if (e == NULL || !map_add_item(&queue->envelope_map, key, e)) {
 		free(e);
 		return NULL;
 	}
 	*e = (struct envelope){ .key = key, .process = process, .job = JOB_NONE };
 	TAILQ_INIT(&e->messages);
-	cell->item = e;
 	return e;
 }
 
@@ -96,7 +94,7 @@ void queue_leave_envelope(struct queue *queue, struct message *m) {
 	m->envelope = NULL;
 	if (!TAILQ_EMPTY(&e->messages))
 		return;
-	map_remove(&queue->envelope_map, map_find_item(&queue->envelope_map, e->key, e));
+	map_remove_item(&queue->envelope_map, e->key, e);
 	free(e);
 }
 

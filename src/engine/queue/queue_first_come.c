@@ -31,7 +31,7 @@ static uint32_t concurrency_of(const struct queue *queue, const struct envelope 
 bool queue_may_start(const struct queue *queue, const struct envelope *e, unsigned mta,
     unsigned mailer) {
 	const struct queue_settings *settings = &queue->settings;
-	uint32_t processes = settings->mtas[mta].processes[mailer];
+	uint32_t processes = queue_processes(settings, mta, mailer);
 	uint32_t running = queue->mtas[mta].mailers[mailer].running;
 
 	return concurrency_allows(settings->schedule.max_message_concurrency,

@@ -24,32 +24,20 @@ static void note_gone(struct queue *queue, const struct message *m, int64_t now_
 	}
 }
 
-static void forget_file(struct queue *queue, unsigned directory, const char *id,
-    bool gone, int64_t now_ns) {
+void queue_forget_file(struct queue *queue, unsigned directory, const char *id, bool gone,
+    int64_t now_ns) {
 	struct message *m = queue_find_message(queue, directory, id);
-	const struct generation *pinned;
 
 	queue_told_gone(queue, directory, id);
 	if (m == NULL) {
 		queue_journal_finish(queue, directory, id);
 		return;
 	}
-	pinned = queue_pin(queue, now_ns);
+	queue_begin(queue, now_ns);
 	if (gone) {
 		queue_journal_results(queue, m);
 		note_gone(queue, m, now_ns);
 	}
 	queue_journal_finish(queue, directory, id);
 	queue_forget_message(queue, m);
-	queue_unpin(queue, pinned);
-}
-
-void queue_gone(struct queue *queue, unsigned directory, const char *id,
-    int64_t now_ns) {
-	forget_file(queue, directory, id, true, now_ns);
-}
-
-void queue_drop(struct queue *queue, unsigned directory, const char *id,
-    int64_t now_ns) {
-	forget_file(queue, directory, id, false, now_ns);
 }

@@ -36,7 +36,7 @@ bool queue_put_grant(struct queue *queue, struct message *m, uint32_t chosen, ui
 	struct grant grant = { .queue_id = m->id, .queue_id_length = strlen(m->id),
 		.run = run, .domains = domains,
 		.mode = mode_of(m, m->part_count - chosen),
-		.once = (enum grant_once)queue->settings.mtas[m->mta].once,
+		.once = (enum grant_once)queue->settings.mtas[m->mta].exactly_once,
 		.made_s = (uint32_t)m->made_s };
 
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {

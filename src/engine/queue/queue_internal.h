@@ -74,7 +74,6 @@ struct message {
 	uint8_t state;			/* enum message_state */
 	uint8_t mta;
 	uint16_t directory;
-	struct queue_reading *reading;	/* that is open, or NULL */
 	bool more_asked;		/* queue_calls.read_more was called */
 	bool was_brief, touched;	/* the run that is over: and its file was written anew */
 	bool was_asked;			/* and there was a question about it */
@@ -120,11 +119,10 @@ struct envelope {
 
 struct domain {
 	LIST_ENTRY(domain) of_all;
-	uint64_t number;		/* they came in this order */
 	uint32_t hash;			/* grants_domain */
 	struct dest *dest;
 	uint32_t uses;
-	struct part *part;		/* while parts are compared: of the message */
+	struct part *part, *read;	/* of the message that is read: as it was; as it is */
 	uint8_t mta;
 	bool has_other_name;		/* by which Sendmail asks whose turn it is (CNAME) */
 	char name[];			/* lower case, no dot behind */
@@ -170,7 +168,7 @@ struct run {
 	pid_t pid;
 	unsigned count;
 	struct message *messages[QUEUE_RUN_IDS_MAX];	/* NULL: gone, or not known yet */
-	char (*ids)[QUEUE_ID_MAX + 1];	/* adopted: all of them */
+	char ids[QUEUE_RUN_IDS_MAX][QUEUE_ID_MAX + 1];	/* adopted: all of them */
 	struct dest *dests[RUN_DESTS_MAX];
 	unsigned dest_count;
 	uint32_t weight;		/* of its claim on each of them */
@@ -228,14 +226,23 @@ struct told_message {
 	bool pieces_spoiled;
 };
 
+/* The file that is being read. */
+struct queue_reading {
+	struct message *message;
+	bool more;			/* not from the beginning */
+	bool was_known;
+	struct queue_file file;
+	uint32_t taken, most;
+	struct part *parts;		/* not linked yet, the last one first */
+};
+
 struct queue {
 	struct engine *engine;
 	struct queue_settings settings;
 	struct queue_calls calls;
 	const struct queue_directory *directories;
 	unsigned directory_count;
-	const struct generation *generation;	/* pinned, while a function runs */
-	uint64_t generation_number;
+	const struct generation *generation;	/* pinned; NULL: before the first call */
 	int64_t now_ns;			/* of the last call that told it */
 	struct job_board *board;
 	struct queue_mta mtas[GENERATION_MTAS_MAX];
@@ -248,7 +255,6 @@ struct queue {
 	struct map message_map, envelope_map, domain_map, dest_map;
 	uint32_t placed;		/* messages on the board */
 	uint32_t part_count;
-	uint64_t domain_number;
 	LIST_HEAD(, domain) domains;
 	TAILQ_HEAD(, dest) dests;
 	struct message **timers;	/* heap by due_ns */
@@ -258,6 +264,7 @@ struct queue {
 	TAILQ_HEAD(, run) runs;
 	uint32_t next_run;
 	const struct run *building;	/* or NULL */
+	struct queue_reading reading;
 	/* since the role was told of room: */
 	uint32_t refused;		/* files, as the board was full */
 	uint32_t forgotten;		/* messages, as memory was */
@@ -349,6 +356,8 @@ void queue_unlink_part(struct part *part);
  * memory. */
 struct part *queue_make_part(struct queue *queue, struct message *message, struct domain *domain,
     uint32_t recipients);
+/* The same of a part that has its domain and its recipients. */
+void queue_add_part(struct queue *queue, struct message *message, struct part *part);
 /* All of the message's, which are not placed. */
 void queue_drop_parts(struct queue *queue, struct message *message);
 
@@ -426,11 +435,6 @@ void queue_end_grant(struct queue *queue, struct message *message, struct grant_
 /* Did anybody come to ask for what was granted?  `ended` of the message tells how its run
  * did. */
 void queue_note_not_reached(struct message *message, const struct grant_seen *seen);
-
-/* --- queue_read.c ------------------------------------------------------------------ */
-
-/* The message of an open reading is forgotten. */
-void queue_read_forgotten(struct message *message);
 
 /* --- queue_runs.c -------------------------------------------------------------------- */
 
@@ -537,8 +541,7 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns);
 
 /* --- queue.c -------------------------------------------------------------------------- */
 
-/* Pins the generation, unless it is. */
-const struct generation *queue_pin(struct queue *queue, int64_t now_ns);
-void queue_unpin(struct queue *queue, const struct generation *pinned);
+/* What each call of the role begins with: the time, and the generation in force. */
+void queue_begin(struct queue *queue, int64_t now_ns);
 
 #endif

@@ -134,7 +134,7 @@ static void note_dests(const struct message *m) {
 /* Nothing of it may go before the shortest interval has passed.  What somebody else has locked
  * is remembered: how often that was. */
 static bool is_for_runners(const struct queue_journal *j, const struct message *m) {
-	if (m->state != MESSAGE_WAITS || m->reading != NULL || m->unread > 0 || m->part_count == 0 ||
+	if (m->state != MESSAGE_WAITS || m->unread > 0 || m->part_count == 0 ||
 	    m->part_count > QUEUE_JOURNAL_GROUPS)
 		return false;
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)

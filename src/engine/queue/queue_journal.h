@@ -54,14 +54,8 @@ void queue_scan_end(struct queue *queue, bool whole);
 
 /* --- to look at ------------------------------------------------------------------ */
 
-struct queue_journal_view {
-	bool is_there;		/* there is a journal */
-	bool is_degraded;	/* its disk fails: nothing is written */
-	bool is_known;		/* all of it was read since the start */
-	uint64_t messages;	/* in it */
-	uint64_t more;		/* those that are in no memory: they come when they are due */
-};
-void queue_journal_look(const struct queue *queue, struct queue_journal_view *out);
+/* So many messages are there and in no memory: they come when they are due. */
+uint64_t queue_journal_waiting(const struct queue *queue);
 
 /* What waits there and not in memory, in pieces.  What moves while it is listed may come
  * twice.  `sums_up`: for queue_each_destination, which adds it up, else rows.  NULL: there is

@@ -5,7 +5,7 @@
  *          then what was taken, then memory is filled.  A journal that begins anew after a
  *          fault is told all that is in memory, in pieces, and the directories are looked
  *          through for the rest.
- * ERRORS   Without a journal the queue works on; `queue_journal_look` says why.
+ * ERRORS   Without a journal the queue works on.
  * THREADS  One.
  */
 #include <stdlib.h>
@@ -32,9 +32,9 @@ static void choose_intervals(struct queue_journal *j) {
 	int64_t least_ns = INT64_MAX, most_ns = 0, longest_ns;
 
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
-		const struct queue_mta_settings *mta = &j->queue->settings.mtas[i];
+		const struct generation_mta *mta = &j->queue->settings.mtas[i];
 
-		if (!mta->driven)
+		if (mta->drive == 0)
 			continue;
 		if (mta->retry_ns < least_ns)
 			least_ns = mta->retry_ns;
@@ -131,7 +131,7 @@ static void renew_messages(struct queue_journal *j) {
 	for (unsigned i = 0; i < RENEWED_A_TURN && j->renewing < queue->message_end; i++) {
 		const struct message *m = &queue->messages[j->renewing];
 
-		if (m->state != MESSAGE_FREE && m->reading == NULL) {
+		if (m->state != MESSAGE_FREE) {
 			(void)queue_journal_put(j, m, true);
 			if (m->state == MESSAGE_RUNS)
 				queue_journal_start(queue, m);
@@ -142,7 +142,7 @@ static void renew_messages(struct queue_journal *j) {
 		return;
 	j->renewing = NONE;
 	/* all others are to be read again */
-	queue->calls.room(queue->calls.context, queue->settings.schedule.pool.message_active_limit);
+	queue->calls.room(queue->calls.context);
 }
 
 /* All of their mail was seen since they came back. */
@@ -191,13 +191,17 @@ void queue_journal_remapped(struct queue *queue) {
 		queue->journal->recall = true;
 }
 
-void queue_journal_suspended(struct queue *queue, struct dest *d) {
+uint64_t queue_journal_waiting(const struct queue *queue) {
 	struct messages_totals totals;
 
 	if (queue->journal == NULL)
-		return;
+		return 0;
 	messages_count(queue->journal->messages, &totals);
-	if (totals.waiting > 0)
+	return totals.waiting;
+}
+
+void queue_journal_suspended(struct queue *queue, struct dest *d) {
+	if (queue_journal_waiting(queue) > 0)
 		d->in_journal = true;
 }
 
@@ -227,22 +231,6 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 	if (look_ns < load_ns)
 		load_ns = look_ns;
 	return load_ns < next_ns ? load_ns : next_ns;
-}
-
-/* --- to look at ---------------------------------------------------------------------------- */
-
-void queue_journal_look(const struct queue *queue, struct queue_journal_view *out) {
-	const struct queue_journal *j = queue->journal;
-	struct messages_totals totals;
-
-	*out = (struct queue_journal_view){ .is_there = j != NULL };
-	if (j == NULL)
-		return;
-	messages_count(j->messages, &totals);
-	out->is_degraded = messages_is_degraded(j->messages);
-	out->is_known = messages_is_indexed(j->messages);
-	out->messages = totals.messages;
-	out->more = totals.waiting;
 }
 
 void queue_journal_tell(struct queue *queue, const struct journal_listener *listener,

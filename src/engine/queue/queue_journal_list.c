@@ -33,19 +33,15 @@ struct queue_journal_list {
 struct queue_journal_list *queue_journal_list_open(struct queue *queue, bool sums_up) {
 	struct queue_journal *j = queue->journal;
 	struct queue_journal_list *list;
-	struct messages_totals totals;
 
-	if (j == NULL)
-		return NULL;
-	messages_count(j->messages, &totals);
-	if (totals.waiting == 0)
+	if (queue_journal_waiting(queue) == 0)
 		return NULL;
 	list = calloc(1, sizeof(*list));
 	if (list == NULL)
 		return NULL;
 	list->j = j;
 	list->sums_up = sums_up;
-	list->generation = queue->generation_number;
+	list->generation = queue->generation == NULL ? 0 : queue->generation->number;
 	list->walk = messages_walk_open(j->messages);
 	if (list->walk == NULL)
 		queue_journal_list_close(&list);
@@ -92,16 +88,13 @@ static struct sum *find_sum(const struct queue_journal_list *l, const struct des
 /* Takes over the use of the domain.  NULL: no memory, or there are too many. */
 static struct sum *make_sum(struct queue_journal_list *l, struct domain *domain) {
 	struct sum *sum = l->sums.count < DESTS_MOST ? malloc(sizeof(*sum)) : NULL;
-	struct map_cell *cell = sum == NULL ? NULL :
-	    map_add(&l->sums, sum_hash(domain->dest));
 
-	if (cell == NULL) {
+	if (sum == NULL || !map_add_item(&l->sums, sum_hash(domain->dest), sum)) {
 		free(sum);
 		return NULL;
 	}
 	*sum = (struct sum){ .dest = domain->dest, .domain = domain, .oldest_ns = INT64_MAX,
 		.due_ns = INT64_MAX };
-	cell->item = sum;
 	return sum;
 }
 
@@ -219,17 +212,16 @@ static void list_envelope(struct queue_journal_list *l, const struct messages_en
 bool queue_journal_list_step(struct queue_journal_list *l, int64_t now_ns,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct queue *queue = l->j->queue;
-	const struct generation *pinned = queue_pin(queue, now_ns);
 	enum messages_answer answer = MESSAGES_NONE;
 	struct messages_envelope envelope;
 
+	queue_begin(queue, now_ns);
 	l->rows = (struct queue_rows){ .each = each, .context = context };
 	/* else mail may be of other destinations by now */
-	l->enough = l->enough || l->generation != queue->generation_number;
-	l->cut = l->cut || l->generation != queue->generation_number;
+	l->enough = l->enough || l->generation != queue->generation->number;
+	l->cut = l->cut || l->generation != queue->generation->number;
 	while (!l->enough &&
 	    (answer = messages_walk_next(l->j->messages, l->walk, &envelope)) == MESSAGES_ONE)
 		list_envelope(l, &envelope);
-	queue_unpin(queue, pinned);
 	return answer == MESSAGES_MORE;
 }

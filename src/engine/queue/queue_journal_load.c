@@ -36,7 +36,7 @@ static uint32_t driven_directory(const struct queue_journal *j,
 	uint32_t number = queue_journal_directory(j, envelope->mta, envelope->directory);
 
 	return number != NONE &&
-	    j->queue->settings.mtas[j->queue->directories[number].mta].driven ? number : NONE;
+	    j->queue->settings.mtas[j->queue->directories[number].mta].drive != 0 ? number : NONE;
 }
 
 /* A time of the past by the queue's clock; of a clock that was set: now. */
@@ -285,13 +285,10 @@ int64_t queue_journal_load(struct queue_journal *j) {
 bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id) {
 	struct queue_journal *j = queue->journal;
 	struct messages_envelope envelope;
-	const struct generation *pinned;
 
 	if (j == NULL || directory >= queue->directory_count || !queue_make_room(queue) ||
 	    !messages_take(j->messages, queue_journal_key(j, directory, id), &envelope))
 		return false;
-	pinned = queue_pin(queue, queue->now_ns);
 	load_envelope(j, &envelope);
-	queue_unpin(queue, pinned);
 	return true;
 }

@@ -216,7 +216,7 @@ enum queue_wait queue_look(struct queue *queue, struct dest *d, int64_t now_ns) 
 		wait = QUEUE_WAITS_CLASS;
 	if (wait == QUEUE_WAITS_FOR_TURN && queue_is_doubtful(d) &&
 	    queue->mtas[d->mta].mailers[d->mailer].doubtful >=
-		(queue->settings.mtas[d->mta].processes[d->mailer] + 1) / 2)
+		(queue_processes(&queue->settings, d->mta, d->mailer) + 1) / 2)
 		wait = QUEUE_WAITS_STALLED;
 	if (wait == QUEUE_WAITS_FOR_TURN &&
 	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->tries > 0)))

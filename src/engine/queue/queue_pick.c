@@ -133,7 +133,7 @@ static bool is_full(const struct building *b) {
 static bool may_follow(const struct building *b, const struct message *m) {
 	return m->in_core <= COST_EACH &&
 	    b->run->recipients + m->in_core <= b->cap * COST_EACH &&
-	    m->state == MESSAGE_WAITS && m->reading == NULL && m->unread == 0 &&
+	    m->state == MESSAGE_WAITS && m->unread == 0 &&
 	    m->directory == b->run->directory;
 }
 
@@ -190,7 +190,7 @@ static void want_more(void *context, uint32_t job, uint32_t most) {
 
 	(void)most;
 	TAILQ_FOREACH(m, &queue_job_envelope(queue, job)->messages, of_envelope) {
-		if (m->unread_placed == 0 || m->more_asked || m->reading != NULL ||
+		if (m->unread_placed == 0 || m->more_asked ||
 		    m->more_ns > queue->now_ns)
 			continue;
 		m->more_asked = true;
@@ -293,7 +293,7 @@ static uint32_t places_for_each(const struct building *b) {
 /* Messages for each process, where many wait. */
 static uint32_t deep_of(const struct building *b, const struct queue_settings *settings) {
 	uint32_t deep = b->listed /
-	    (DEEP * settings->mtas[b->run->mta].processes[b->run->mailer]);
+	    (DEEP * queue_processes(settings, b->run->mta, b->run->mailer));
 	uint32_t most = places_for_each(b);
 
 	if (most > QUEUE_RUN_IDS_MAX)
@@ -367,7 +367,7 @@ static bool make_next_run(struct queue *queue, unsigned mta, unsigned mailer, st
 	struct building b = { .queue = queue, .now_ns = now_ns, .listed = m->messages,
 		.lead = dest, .run = queue_make_run(queue),
 		.alone = queue_is_doubtful(dest) || dest->slow_ns > now_ns,
-		.free = queue->settings.mtas[mta].processes[mailer] - m->running };
+		.free = queue_processes(&queue->settings, mta, mailer) - m->running };
 	bool found;
 
 	if (b.run == NULL)
@@ -394,13 +394,13 @@ static bool make_next_run(struct queue *queue, unsigned mta, unsigned mailer, st
 
 static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
     struct queue_run *out) {
-	const struct queue_mta_settings *settings = &queue->settings.mtas[mta];
+	const struct generation_mta *settings = &queue->settings.mtas[mta];
 	const struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
-	uint32_t processes = settings->processes[mailer];
+	uint32_t processes = queue_processes(&queue->settings, mta, mailer);
 	struct message *message;
 	struct dest *dest;
 
-	if (!settings->driven || m->running >= processes ||
+	if (settings->drive == 0 || m->running >= processes ||
 	    m->running + m->stalled >= 2 * processes || now_ns < queue->mtas[mta].hold_ns ||
 	    queue->granted >= GRANTS_MOST)
 		return false;
@@ -415,10 +415,10 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
 }
 
 bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out) {
-	const struct generation *pinned = queue_pin(queue, now_ns);
 	const unsigned all = GENERATION_MTAS_MAX * QUEUE_MAILERS;
 	bool found = false;
 
+	queue_begin(queue, now_ns);
 	queue_settle_changed(queue, now_ns);
 	for (unsigned i = 0; i < all && !found && !queue_told_waits(queue); i++) {
 		unsigned at = (queue->turn + i) % all;
@@ -427,6 +427,5 @@ bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out) 
 		if (found)
 			queue->turn = (at + 1) % all;
 	}
-	queue_unpin(queue, pinned);
 	return found;
 }

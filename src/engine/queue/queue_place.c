@@ -174,7 +174,7 @@ static void set_aside(struct queue *queue, struct message *m, int64_t now_ns) {
 }
 
 void queue_settle(struct queue *queue, struct message *m, int64_t now_ns) {
-	if (m->state != MESSAGE_WAITS || m->reading != NULL || m->envelope == NULL)
+	if (m->state != MESSAGE_WAITS)
 		return;
 	if (m->more_ns <= now_ns)
 		m->more_ns = 0;

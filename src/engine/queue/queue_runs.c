@@ -46,7 +46,6 @@ struct run *queue_make_run(struct queue *queue) {
 
 void queue_free_run(struct queue *queue, struct run *run) {
 	TAILQ_REMOVE(&queue->runs, run, of_all);
-	free(run->ids);
 	free(run);
 }
 
@@ -284,7 +283,7 @@ static void release_run(struct queue *queue, struct run *run, int64_t now_ns) {
 
 static void ask_for_files(struct queue *queue, const struct run *run) {
 	for (unsigned i = 0; i < run->count; i++) {
-		const char *id = run->ids != NULL ? run->ids[i] :
+		const char *id = run->adopted ? run->ids[i] :
 		    run->messages[i] != NULL ? run->messages[i]->id : NULL;
 
 		if (id != NULL)
@@ -320,11 +319,10 @@ uint32_t queue_run_of(const struct queue *queue, pid_t pid) {
 void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end how,
     int64_t now_ns) {
 	struct run *run = queue_find_run(queue, number);
-	const struct generation *pinned;
 
 	if (run == NULL)
 		return;
-	pinned = queue_pin(queue, now_ns);
+	queue_begin(queue, now_ns);
 	for (unsigned i = 0; i < run->count; i++)
 		if (run->messages[i] != NULL)
 			end_message(queue, run, run->messages[i], how, now_ns);
@@ -342,7 +340,6 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 		ask_for_files(queue, run);
 	queue_free_run(queue, run);
 	queue_settle_changed(queue, now_ns);
-	queue_unpin(queue, pinned);
 }
 
 /* --- of an earlier role --------------------------------------------------------------- */
@@ -366,15 +363,11 @@ bool queue_is_of_before(const struct queue *queue, int64_t arrival_ns) {
 
 uint32_t queue_run_adopt(struct queue *queue, unsigned directory, const char *const ids[],
     unsigned count, pid_t pid, int64_t now_ns) {
-	struct run *run = directory < queue->directory_count ? queue_make_run(queue) : NULL;
+	struct run *run = directory < queue->directory_count && count <= QUEUE_RUN_IDS_MAX ?
+	    queue_make_run(queue) : NULL;
 
 	if (run == NULL)
 		return 0;
-	run->ids = calloc(count == 0 ? 1 : count, sizeof(*run->ids));
-	if (run->ids == NULL || count > QUEUE_RUN_IDS_MAX) {
-		queue_free_run(queue, run);
-		return 0;
-	}
 	run->adopted = run->started = true;
 	run->mta = (uint8_t)queue->directories[directory].mta;
 	run->mailer = queue->directories[directory].is_local ? QUEUE_LOCAL : QUEUE_REMOTE;

@@ -101,7 +101,7 @@ struct message *queue_find_message(const struct queue *queue, unsigned directory
 
 /* It waits, and nothing of it may go yet. */
 static bool may_be_forgotten(const struct message *m) {
-	return m->state == MESSAGE_WAITS && m->reading == NULL && !m->more_asked &&
+	return m->state == MESSAGE_WAITS && !m->more_asked &&
 	    !queue_is_placed(m) && m->parts != NULL;
 }
 
@@ -138,16 +138,15 @@ bool queue_make_room(struct queue *queue) {
 }
 
 struct message *queue_make_message(struct queue *queue, unsigned directory, const char *id) {
-	struct map_cell *cell;
 	struct message *m;
 
 	if (strlen(id) > QUEUE_ID_MAX || directory >= queue->directory_count ||
 	    !queue_make_room(queue))
 		return NULL;
-	cell = map_add(&queue->message_map, message_hash(queue, directory, id));
-	if (cell == NULL)
-		return NULL;
 	m = SLIST_FIRST(&queue->free_messages);
+	if (!map_add_item(&queue->message_map, message_hash(queue, directory, id),
+	    m != NULL ? m : &queue->messages[queue->message_end]))
+		return NULL;
 	if (m != NULL)
 		SLIST_REMOVE_HEAD(&queue->free_messages, free);
 	else
@@ -155,7 +154,6 @@ struct message *queue_make_message(struct queue *queue, unsigned directory, cons
 	*m = (struct message){ .state = MESSAGE_WAITS, .directory = (uint16_t)directory,
 		.mta = (uint8_t)queue->directories[directory].mta };
 	text_copy(m->id, sizeof(m->id), id, strlen(id));
-	cell->item = m;
 	queue->message_count++;
 	return m;
 }
@@ -165,15 +163,13 @@ void queue_forget_message(struct queue *queue, struct message *m) {
 	queue_clear_timer(queue, m);
 	queue_drop_parts(queue, m);
 	queue_leave_envelope(queue, m);
-	queue_read_forgotten(m);
 	if (m->run != NULL) {
 		for (unsigned i = 0; i < m->run->count; i++)
 			if (m->run->messages[i] == m)
 				m->run->messages[i] = NULL;
 		queue_end_grant(queue, m, NULL);
 	}
-	map_remove(&queue->message_map, map_find_item(&queue->message_map,
-	    message_hash(queue, m->directory, m->id), m));
+	map_remove_item(&queue->message_map, message_hash(queue, m->directory, m->id), m);
 	m->state = MESSAGE_FREE;
 	SLIST_INSERT_HEAD(&queue->free_messages, m, free);
 	queue->message_count--;
@@ -194,20 +190,26 @@ void queue_unlink_part(struct part *p) {
 	p->dest->recipients -= p->recipients;
 }
 
+void queue_add_part(struct queue *queue, struct message *m, struct part *p) {
+	p->message = m;
+	p->next_of_message = m->parts;
+	m->parts = p;
+	m->part_count++;
+	m->in_core += p->recipients;
+	queue->in_core += p->recipients;
+	queue->part_count++;
+	queue_link_part(p, p->domain->dest);
+}
+
 struct part *queue_make_part(struct queue *queue, struct message *m, struct domain *domain,
     uint32_t recipients) {
-	struct part *p = malloc(sizeof(*p));
+	struct part *p = calloc(1, sizeof(*p));
 
 	if (p == NULL)
 		return NULL;
-	*p = (struct part){ .message = m, .domain = domain, .recipients = recipients,
-		.next_of_message = m->parts };
-	m->parts = p;
-	m->part_count++;
-	m->in_core += recipients;
-	queue->in_core += recipients;
-	queue->part_count++;
-	queue_link_part(p, domain->dest);
+	p->domain = domain;
+	p->recipients = recipients;
+	queue_add_part(queue, m, p);
 	return p;
 }
 

@@ -33,8 +33,8 @@
 #define SYSLOG_NS	(100 * NS_PER_MS)	/* from a process to its log */
 
 static bool is_wanted(const struct queue *queue, unsigned mta) {
-	return queue->settings.mtas[mta].driven &&
-	    queue->settings.mtas[mta].once != EXACTLY_ONCE_OFF;
+	return queue->settings.mtas[mta].drive != 0 &&
+	    queue->settings.mtas[mta].exactly_once != EXACTLY_ONCE_OFF;
 }
 
 static bool any_is_wanted(const struct queue *queue) {
@@ -69,16 +69,13 @@ static struct told_message *find_in(const struct queue *queue, unsigned director
 static struct told_message *told_add(struct queue *queue, const char *id) {
 	struct told_message *message = queue->told_map.count >= MESSAGES_MOST ?
 	    NULL : calloc(1, sizeof(*message));
-	struct map_cell *cell = message == NULL ? NULL :
-	    map_add(&queue->told_map, told_hash(queue, id));
 
-	if (cell == NULL) {
+	if (message == NULL || !map_add_item(&queue->told_map, told_hash(queue, id), message)) {
 		free(message);
 		engine_count(queue->engine, COUNTER_TOLD_LOST, 1);
 		return NULL;
 	}
 	text_copy(message->id, sizeof(message->id), id, strlen(id));
-	cell->item = message;
 	LIST_INSERT_HEAD(&queue->told, message, of_all);
 	return message;
 }
@@ -101,8 +98,7 @@ static struct told_message *told_make(struct queue *queue, unsigned directory, c
 }
 
 static void told_drop(struct queue *queue, struct told_message *message) {
-	map_remove(&queue->told_map, map_find_item(&queue->told_map,
-	    told_hash(queue, message->id), message));
+	map_remove_item(&queue->told_map, told_hash(queue, message->id), message);
 	LIST_REMOVE(message, of_all);
 	free(message->to);
 	free(message->pieces);
@@ -279,7 +275,7 @@ void queue_told_envelope(const struct queue *queue, const struct message *m,
 bool queue_told_works(const struct queue *queue, unsigned mta) {
 	const struct segment *segment = queue->engine->segment;
 
-	return queue->settings.mtas[mta].once == EXACTLY_ONCE_ENFORCE &&
+	return queue->settings.mtas[mta].exactly_once == EXACTLY_ONCE_ENFORCE &&
 	    told_has_worked(segment, mta) &&
 	    queue->now_ns - told_reached_ns(segment) < SILENCE_NS;
 }

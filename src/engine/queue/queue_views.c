@@ -14,7 +14,7 @@
 static enum queue_wait wait_of(const struct queue *queue, const struct part *p) {
 	const struct message *m = p->message;
 
-	if (m->reading != NULL || m->state == MESSAGE_AWAITED)
+	if (m->state == MESSAGE_AWAITED)
 		return QUEUE_WAITS_READ;
 	switch ((enum part_state)p->state) {
 	case PART_RUNNING:
@@ -188,11 +188,11 @@ static void fill_destination(const struct queue *queue, const struct dest *d,
 void queue_each_destination(struct queue *queue, const struct queue_journal_list *journal,
     int64_t now_ns, bool (*each)(void *context, const struct queue_destination_row *row),
     void *context) {
-	const struct generation *pinned = queue_pin(queue, now_ns);
 	struct queue_destination_row row;
 	struct dest **list;
 	size_t count;
 
+	queue_begin(queue, now_ns);
 	list = dests_by_name(queue, NULL, journal, &count);
 	for (size_t i = 0; i < count; i++) {
 		/* mail of the journal alone: nobody has looked */
@@ -205,25 +205,25 @@ void queue_each_destination(struct queue *queue, const struct queue_journal_list
 			break;
 	}
 	free(list);
-	queue_unpin(queue, pinned);
 }
 
 /* --- next ------------------------------------------------------------------------------ */
 
 struct telling {
 	uint32_t most;		/* that are told yet */
-	bool (*each)(void *context, const struct queue_next *next);
+	bool (*each)(void *context, const struct queue_row *row);
 	void *context;
 };
 
 /* False: no more is wanted. */
 static bool tell_next(const struct queue *queue, const struct part *p, enum queue_why why,
     struct telling *telling) {
-	struct queue_next next = { .why = why };
+	struct queue_row row;
 
 	telling->most--;
-	fill_row(queue, p, &next.row);
-	return telling->each(telling->context, &next) && telling->most > 0;
+	fill_row(queue, p, &row);
+	row.why = why;
+	return telling->each(telling->context, &row) && telling->most > 0;
 }
 
 /* What may go of the file by the mailer; `but`: a part that was told. */
@@ -277,11 +277,11 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
 }
 
 void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
-    bool (*each)(void *context, const struct queue_next *next), void *context) {
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct telling telling = { most, each, context };
 
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS && most > 0; i++)
-		if (queue->settings.mtas[i / QUEUE_MAILERS].driven &&
+		if (queue->settings.mtas[i / QUEUE_MAILERS].drive != 0 &&
 		    !next_of(queue, i / QUEUE_MAILERS, i % QUEUE_MAILERS, now_ns, &telling))
 			return;
 }

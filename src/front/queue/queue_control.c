@@ -134,13 +134,13 @@ static bool put_part(void *context, const struct queue_row *row) {
 	return row_end(rows, &writer);
 }
 
-static bool put_next(void *context, const struct queue_next *next) {
+static bool put_next(void *context, const struct queue_row *row) {
 	struct rows *rows = context;
 	struct control_writer writer;
 
 	row_begin(rows, &writer);
-	add_part(&writer, rows, &next->row);
-	control_writer_add(&writer, "why", "%s", queue_why_word(next->why));
+	add_part(&writer, rows, row);
+	control_writer_add(&writer, "why", "%s", queue_why_word(row->why));
 	return row_end(rows, &writer);
 }
 
@@ -328,7 +328,6 @@ static bool serve_listing(struct client *client, const struct control_frame *fra
 	static const struct timeval pause = { .tv_usec = PAUSE_US };
 	struct queue_control *self = client->control->context;
 	struct listing *listing = calloc(1, sizeof(*listing));
-	struct queue_journal_view journal;
 	const char *wrong;
 
 	if (listing == NULL)
@@ -344,9 +343,8 @@ static bool serve_listing(struct client *client, const struct control_frame *fra
 		return client_end(client, EX_USAGE, wrong);
 	}
 	listing->journal = queue_journal_list_open(self->queue, listing->sums_up);
-	queue_journal_look(self->queue, &journal);
 	if (listing->journal == NULL)
-		listing->rows.more = journal.more;
+		listing->rows.more = queue_journal_waiting(self->queue);
 	if (!listing_step(self, listing, clock_now_ns() + AT_ONCE_NS))
 		return listing_end(self, listing);
 	client->waits = true;

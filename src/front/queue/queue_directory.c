@@ -7,10 +7,8 @@
  * ERRORS   A directory that cannot be read is logged once, and tried again.
  * THREADS  The loop's.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -27,27 +25,9 @@
 #define UNWATCHED_NS	(2 * NS_PER_SECOND)
 #define ROOM_NS		(2 * NS_PER_SECOND)
 #define ROOM_SHARE	20	/* of the time may go to looking for what was refused */
-#define WATCHES_MAX	4096
-
-struct queue_scan {
-	DIR *stream;		/* of the directory that is looked through */
-	unsigned directory;
-	bool runs;		/* else all was looked through */
-	bool anew, next_anew;	/* what is known is read, too */
-	bool wanted;		/* to be begun again at the end */
-	bool first;		/* nothing was known before it */
-	bool any_unwatched;
-	bool fails;		/* a directory of this pass cannot be read */
-	bool failed;		/* one of the last could not: logged */
-	unsigned names;
-	int64_t began_ns, ended_ns;
-	int64_t next_ns;	/* the next one begins */
-	int64_t room_ns;	/* the next one for what was refused; 0: there is none */
-	int16_t by_watch[WATCHES_MAX];	/* number of the directory + 1 */
-};
 
 static void begin_scan(struct queue_drive *drive) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 
 	scan->runs = true;
 	scan->wanted = false;
@@ -63,7 +43,7 @@ static void begin_scan(struct queue_drive *drive) {
 /* All directories are to be looked through, from the beginning; `anew`: what is known is read,
  * too. */
 static void rescan(struct queue_drive *drive, bool anew) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 
 	scan->next_anew |= anew;
 	if (scan->runs || !queue_scan_may_begin(drive->queue))
@@ -72,38 +52,31 @@ static void rescan(struct queue_drive *drive, bool anew) {
 		begin_scan(drive);
 }
 
-int queue_directory_open(struct queue_drive *drive, struct diag *diag) {
-	struct queue_scan *scan = calloc(1, sizeof(*scan));
+void queue_directory_open(struct queue_drive *drive) {
+	struct queue_scan *scan = &drive->scan;
 
-	if (scan == NULL)
-		return diag_set(diag, 0, "no memory for queue directories");
-	drive->scan = scan;
 	for (unsigned i = 0; i < drive->setup->directory_count; i++) {
 		int watch = drive->setup->directories[i].watch;
 
-		if (watch >= 0 && watch < WATCHES_MAX && drive->setup->notify_fd >= 0)
+		if (watch >= 0 && watch < QUEUE_WATCHES_MAX && drive->setup->notify_fd >= 0)
 			scan->by_watch[watch] = (int16_t)(i + 1);
 		else
 			scan->any_unwatched = true;
 	}
 	scan->first = true;
 	rescan(drive, false);
-	return 0;
 }
 
 void queue_directory_close(struct queue_drive *drive) {
-	if (drive->scan == NULL)
-		return;
-	if (drive->scan->stream != NULL)
-		closedir(drive->scan->stream);
-	free(drive->scan);
-	drive->scan = NULL;
+	if (drive->scan.stream != NULL)
+		closedir(drive->scan.stream);
+	drive->scan.stream = NULL;
 }
 
 /* --- looking through ----------------------------------------------------------------- */
 
 static void end_scan(struct queue_drive *drive) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 
 	scan->runs = false;
 	queue_scan_end(drive->queue, !scan->fails);
@@ -123,7 +96,7 @@ static void end_scan(struct queue_drive *drive) {
 
 /* The next directory's names: its descriptor was opened for us, we could not open it. */
 static void open_stream(struct queue_drive *drive) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 	const struct queue_directory *place = &drive->setup->directories[scan->directory];
 	int fd = dup(place->fd);
 	char path[512];
@@ -144,7 +117,7 @@ static void open_stream(struct queue_drive *drive) {
 }
 
 static void name_found(struct queue_drive *drive, const char *name, uint64_t inode) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 	const char *id = name + 2;
 	bool known = queue_scan_found(drive->queue, scan->directory, id, inode);
 
@@ -156,14 +129,14 @@ static void name_found(struct queue_drive *drive, const char *name, uint64_t ino
 }
 
 bool queue_directory_step(struct queue_drive *drive) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 
 	if (!scan->runs && scan->wanted && queue_scan_may_begin(drive->queue))
 		begin_scan(drive);
 	for (unsigned i = 0; i < NAMES_A_STEP && scan->runs; i++) {
 		const struct dirent *name;
 
-		if (queue_reads_count(drive) >= WAITING_MOST)
+		if (drive->reads.by_file.count >= WAITING_MOST)
 			return true;
 		if (scan->directory == drive->setup->directory_count) {
 			end_scan(drive);
@@ -187,7 +160,7 @@ bool queue_directory_step(struct queue_drive *drive) {
 }
 
 void queue_directory_second(struct queue_drive *drive) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 
 	if (scan->runs)
 		return;
@@ -197,16 +170,13 @@ void queue_directory_second(struct queue_drive *drive) {
 }
 
 int64_t queue_directory_next_ns(const struct queue_drive *drive) {
-	return drive->scan->runs && queue_reads_count(drive) < WAITING_MOST ? 0 : INT64_MAX;
-}
-
-bool queue_directory_is_known(const struct queue_drive *drive) {
-	return !drive->scan->first;
+	return drive->scan.runs && drive->reads.by_file.count < WAITING_MOST ? 0 : INT64_MAX;
 }
 
 /* Where many messages wait for room, looking for them again must not take all the time. */
-void queue_directory_room(struct queue_drive *drive) {
-	struct queue_scan *scan = drive->scan;
+void queue_directory_room(void *context) {
+	struct queue_drive *drive = context;
+	struct queue_scan *scan = &drive->scan;
 	int64_t took_ns = scan->ended_ns - scan->began_ns;
 
 	if (scan->runs || scan->room_ns != 0)
@@ -224,13 +194,13 @@ static void name_changed(struct queue_drive *drive, unsigned directory,
 	if (event->len == 0 || !sendmail_queue_is_name(event->name))
 		return;
 	if ((event->mask & (IN_DELETE | IN_MOVED_FROM)) != 0)
-		queue_gone(drive->queue, directory, id, drive->now_ns);
+		queue_forget_file(drive->queue, directory, id, true, drive->now_ns);
 	else if (queue_wants(drive->queue, directory, id))
 		queue_reads_add(drive, directory, id, false);
 }
 
 static void take_event(struct queue_drive *drive, const struct inotify_event *event) {
-	struct queue_scan *scan = drive->scan;
+	struct queue_scan *scan = &drive->scan;
 
 	if ((event->mask & IN_Q_OVERFLOW) != 0) {
 		log_event(EVENT_QUEUE, "text=\"change notifications were lost; rereading all "
@@ -238,7 +208,7 @@ static void take_event(struct queue_drive *drive, const struct inotify_event *ev
 		rescan(drive, true);
 		return;
 	}
-	if (event->wd < 0 || event->wd >= WATCHES_MAX || scan->by_watch[event->wd] == 0)
+	if (event->wd < 0 || event->wd >= QUEUE_WATCHES_MAX || scan->by_watch[event->wd] == 0)
 		return;
 	if ((event->mask & IN_IGNORED) != 0) {
 		/* it was removed: the supervisor looks for others */

@@ -17,6 +17,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/queue/queue_journal.h"
+#include "front/decision/journal_news.h"
 #include "front/queue/queue_control.h"
 
 #define BEAT_EVERY_NS	(NS_PER_SECOND / 5)
@@ -39,7 +41,7 @@ static void take_reload(struct queue_drive *drive) {
 			drive->is_over = true;
 		} else {
 			queue_settings_of(generation, &settings);
-			(void)queue_configure(drive->queue, &settings);
+			queue_configure(drive->queue, &settings);
 		}
 	}
 	engine_unpin(drive->engine, generation);
@@ -93,7 +95,7 @@ static bool ask_for_run(struct queue_drive *drive, const struct queue_run *run) 
 		.checkpoint = checkpoint_of(run) };
 	for (unsigned i = 0; i < run->count; i++)
 		(void)queue_order_add_id(&order.ids, run->ids[i]);
-	return order.ids.count == run->count && queue_link_ask(&drive->link, &order);
+	return order.ids.count == run->count && queue_link_ask(drive->setup->link_fd, &order);
 }
 
 static void start_runs(struct queue_drive *drive) {
@@ -114,10 +116,9 @@ void queue_drive_end(struct queue_drive *drive) {
 		return;
 	}
 	(void)queue_directory_step(drive);
-	if (!drive->is_read && queue_directory_is_known(drive) && queue_reads_count(drive) == 0) {
-		drive->is_read = true;
+	/* all that was there at the start */
+	if (!drive->scan.first && drive->reads.by_file.count == 0)
 		queue_control_reading(drive->control, false);
-	}
 	next_ns = queue_turn(drive->queue, drive->now_ns);
 	start_runs(drive);
 	other_ns = queue_turn(drive->queue, drive->now_ns);
@@ -174,7 +175,7 @@ static bool take_news(struct queue_drive *drive) {
 	bool ended;
 	int fd;
 
-	if (!queue_link_next(&drive->link, &tell, &fd, &ended)) {
+	if (!queue_link_next(drive->setup->link_fd, &tell, &fd, &ended)) {
 		if (ended)
 			drive->broken = "the supervisor closed its link";
 		return false;
@@ -267,7 +268,8 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	(void)fd, (void)what;
 	queue_drive_begin(drive);
 	take_reload(drive);
-	queue_keep_second(drive);
+	queue_journal_wall(drive->queue, drive->now_ns, clock_wall_ns());
+	queue_journal_tell(drive->queue, &journal_news_log, drive->now_ns);
 	queue_reads_second(drive);
 	queue_directory_second(drive);
 	queue_control_second(drive->control, drive->now_ns);
@@ -286,11 +288,6 @@ static void want_more(void *context, unsigned directory, const char *id, uint64_
 	queue_reads_add_more(context, directory, id, place);
 }
 
-static void has_room(void *context, uint32_t most) {
-	(void)most;
-	queue_directory_room(context);
-}
-
 /* --- life -------------------------------------------------------------------------------- */
 
 static int add_event(struct event **event, struct queue_drive *drive, int fd, short what,
@@ -303,7 +300,7 @@ static int add_event(struct event **event, struct queue_drive *drive, int fd, sh
 
 static int open_queue(struct queue_drive *drive, struct diag *diag) {
 	const struct queue_calls calls = { .read = want_read, .read_more = want_more,
-		.room = has_room, .context = drive };
+		.room = queue_directory_room, .context = drive };
 	const struct generation *generation = engine_pin(drive->engine);
 	struct queue_settings settings;
 
@@ -331,18 +328,23 @@ static int open_control(struct queue_drive *drive, struct diag *diag) {
 static int prepare_loop(struct queue_drive *drive, struct diag *diag) {
 	static const struct timeval second = { .tv_sec = 1 }, fifth = { .tv_usec = 200000 },
 	    now = { 0 };
+	int sync_fd;
 
 	drive->base = event_base_new();
 	if (drive->base == NULL)
 		return diag_set(diag, 0, "cannot create an event loop");
-	if (open_queue(drive, diag) != 0 || queue_keep_open(drive, diag) != 0 ||
-	    queue_reads_open(drive, diag) != 0 ||
-	    queue_directory_open(drive, diag) != 0 || open_control(drive, diag) != 0)
+	if (open_queue(drive, diag) != 0)
+		return -1;
+	queue_keep_open(drive);
+	queue_directory_open(drive);
+	sync_fd = queue_journal_fd(drive->queue);
+	if (open_control(drive, diag) != 0 || (sync_fd >= 0 && add_event(&drive->sync_event, drive,
+	    sync_fd, EV_READ | EV_PERSIST, on_turn, NULL, diag) != 0))
 		return -1;
 	if (add_event(&drive->beat, drive, -1, EV_PERSIST, on_beat, &fifth, diag) != 0 ||
 	    add_event(&drive->second, drive, -1, EV_PERSIST, on_second, &second, diag) != 0 ||
 	    add_event(&drive->turn, drive, -1, 0, on_turn, &now, diag) != 0 ||
-	    add_event(&drive->link_event, drive, drive->link.fd, EV_READ | EV_PERSIST, on_link,
+	    add_event(&drive->link_event, drive, drive->setup->link_fd, EV_READ | EV_PERSIST, on_link,
 	    NULL, diag) != 0)
 		return -1;
 	return drive->setup->notify_fd < 0 ? 0 : add_event(&drive->notify_event, drive,
@@ -360,7 +362,7 @@ static void release_loop(struct queue_drive *drive) {
 	free_event(drive->turn);
 	free_event(drive->link_event);
 	free_event(drive->notify_event);
-	queue_keep_close(drive);
+	free_event(drive->sync_event);
 	queue_control_close(&drive->control);
 	queue_directory_close(drive);
 	queue_reads_close(drive);
@@ -368,7 +370,7 @@ static void release_loop(struct queue_drive *drive) {
 		queue_close(&drive->queue);
 	if (drive->base != NULL)
 		event_base_free(drive->base);
-	queue_link_end_close(&drive->link);
+	close(drive->setup->link_fd);
 }
 
 /* The runs that live come first: before anything is started. */
@@ -380,10 +382,11 @@ static void hear_of_runs(struct queue_drive *drive) {
 
 int queue_drive_run(struct engine *engine, const struct queue_drive_setup *setup,
     struct diag *diag) {
-	struct queue_drive drive = { .engine = engine, .setup = setup,
-		.link = { .fd = setup->link_fd } };
+	static struct queue_drive drive;
 	int result;
 
+	drive = (struct queue_drive){ .engine = engine, .setup = setup };
+	queue_reads_open(&drive);
 	queue_drive_begin(&drive);
 	queue_drive_beat(&drive);
 	result = prepare_loop(&drive, diag);

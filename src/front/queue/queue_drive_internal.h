@@ -3,18 +3,63 @@
 #ifndef FRONT_QUEUE_DRIVE_INTERNAL_H
 #define FRONT_QUEUE_DRIVE_INTERNAL_H
 
+#include <dirent.h>
 #include <event2/event.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
+#include "base/map.h"
 #include "engine/queue/queue.h"
 #include "front/queue/queue_drive.h"
 #include "front/queue/queue_link.h"
+#include "wire/queue/sendmail_queue_file.h"
 
 struct queue_control;
-struct queue_drive;
-struct queue_scan;
-struct queue_reads;
+
+/* Which queue files there are (queue_directory.c). */
+#define QUEUE_WATCHES_MAX 4096
+struct queue_scan {
+	DIR *stream;		/* of the directory that is looked through */
+	unsigned directory;
+	bool runs;		/* else all was looked through */
+	bool anew, next_anew;	/* what is known is read, too */
+	bool wanted;		/* to be begun again at the end */
+	bool first;		/* nothing was known before it */
+	bool any_unwatched;
+	bool fails;		/* a directory of this pass cannot be read */
+	bool failed;		/* one of the last could not: logged */
+	unsigned names;
+	int64_t began_ns, ended_ns;
+	int64_t next_ns;	/* the next one begins */
+	int64_t room_ns;	/* the next one for what was refused; 0: there is none */
+	int16_t by_watch[QUEUE_WATCHES_MAX];	/* number of the directory + 1 */
+};
+
+/* Files that are to be read (queue_reads.c). */
+TAILQ_HEAD(queue_read_list, queue_read);
+struct queue_read {
+	TAILQ_ENTRY(queue_read) in_list;
+	struct queue_read_list *list;	/* that it is in; NULL: it is served */
+	unsigned directory;
+	char id[SENDMAIL_QUEUE_ID_MAX + 1];
+	bool again;		/* it changed after it was asked for */
+	bool must;		/* it is to be told of even if it has not changed */
+	bool is_more;
+	uint64_t place;		/* is_more */
+	unsigned cut_tries;
+	uint32_t ticket;
+};
+
+struct queue_reads {
+	struct map by_file;
+	struct queue_read_list waiting, asked, resting;
+	unsigned asked_count;
+	uint32_t next_ticket;
+	struct map bad;		/* hashes of files that were found bad */
+	struct sendmail_queue_reader reader;
+	char piece[65536];
+};
 
 struct queue_drive {
 	struct engine *engine;
@@ -22,16 +67,14 @@ struct queue_drive {
 	const struct queue_drive_setup *setup;
 	struct event_base *base;
 	struct event *beat, *second, *turn, *link_event, *notify_event, *sync_event;
-	struct queue_link_end link;
-	struct queue_scan *scan;
-	struct queue_reads *reads;
+	struct queue_scan scan;
+	struct queue_reads reads;
 	struct queue_control *control;
 	uint64_t generation;	/* number of the settings in use */
 	uint64_t shape;		/* of what a reload may not change while we live */
 	int64_t now_ns;
 	int64_t wall_s;		/* at now_ns */
 	int64_t beat_ns;
-	bool is_read;		/* all that was there at the start */
 	uint8_t told_pause[GENERATION_MTAS_MAX];	/* enum queue_pause, as logged */
 	bool is_over;		/* the loop ends: with success */
 	const char *broken;	/* or with this reason */
@@ -54,7 +97,7 @@ void queue_settings_of(const struct generation *g, struct queue_settings *out);
 
 /* --- queue_reads.c: queue files that are to be read --------------------------------- */
 
-int queue_reads_open(struct queue_drive *drive, struct diag *diag);
+void queue_reads_open(struct queue_drive *drive);
 void queue_reads_close(struct queue_drive *drive);
 
 /* To be read from its beginning, unless it is to be already.  `must`: before the others,
@@ -73,22 +116,18 @@ void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint
 /* Files that were found cut: looks at them again. */
 void queue_reads_second(struct queue_drive *drive);
 
-/* How many are to be read. */
-unsigned queue_reads_count(const struct queue_drive *drive);
 /* Is it known to be bad as it is (directory, id and inode)? */
 bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
     const char *id, uint64_t inode);
 
 /* --- queue_journal.c: what survives us (engine/queue/queue_journal.h) ---------------------- */
 
-/* Before anything is read.  -1 with *diag: no memory for the loop; all else is logged. */
-int queue_keep_open(struct queue_drive *drive, struct diag *diag);
-void queue_keep_close(struct queue_drive *drive);
-void queue_keep_second(struct queue_drive *drive);
+/* Before anything is read.  Errors are logged. */
+void queue_keep_open(struct queue_drive *drive);
 
 /* --- queue_directory.c: which files there are --------------------------------------- */
 
-int queue_directory_open(struct queue_drive *drive, struct diag *diag);
+void queue_directory_open(struct queue_drive *drive);
 void queue_directory_close(struct queue_drive *drive);
 
 /* A part of it.  False: it is done. */
@@ -98,13 +137,10 @@ void queue_directory_second(struct queue_drive *drive);
 /* When the next part is to be done: 0 at once, INT64_MAX: when something happens. */
 int64_t queue_directory_next_ns(const struct queue_drive *drive);
 
-/* Was all looked through once? */
-bool queue_directory_is_known(const struct queue_drive *drive);
-
 /* What inotify tells. */
 void queue_directory_notified(struct queue_drive *drive);
 
-/* The engine has room again for what it refused. */
-void queue_directory_room(struct queue_drive *drive);
+/* The engine has room again for what it refused (queue_calls.room). */
+void queue_directory_room(void *drive);
 
 #endif

@@ -12,25 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/queue/queue_journal.h"
-#include "front/decision/journal_news.h"
 #include "front/queue/queue_drive_internal.h"
-
-static void on_sync(evutil_socket_t fd, short what, void *argument) {
-	(void)fd, (void)what;
-	queue_drive_begin(argument);
-	queue_drive_end(argument);
-}
-
-static int watch_syncs(struct queue_drive *drive, struct diag *diag) {
-	int fd = queue_journal_fd(drive->queue);
-
-	if (fd < 0)
-		return 0;
-	drive->sync_event = event_new(drive->base, fd, EV_READ | EV_PERSIST, on_sync, drive);
-	if (drive->sync_event == NULL || event_add(drive->sync_event, NULL) != 0)
-		return diag_set(diag, 0, "no memory for an event");
-	return 0;
-}
 
 static int open_at(struct queue_drive *drive, const struct generation *generation,
     const char *path, struct diag *diag) {
@@ -42,7 +24,7 @@ static int open_at(struct queue_drive *drive, const struct generation *generatio
 	return queue_journal_open(drive->queue, &setup, drive->now_ns, clock_wall_ns(), diag);
 }
 
-int queue_keep_open(struct queue_drive *drive, struct diag *diag) {
+void queue_keep_open(struct queue_drive *drive) {
 	const struct generation *generation = engine_pin(drive->engine);
 	char path[PATH_MAX], text[256];
 	struct diag why;
@@ -52,16 +34,4 @@ int queue_keep_open(struct queue_drive *drive, struct diag *diag) {
 		log_event(EVENT_JOURNAL_FAILED, "room=queue text=\"%s\"",
 		    log_sentence(text, sizeof(text), why.text));
 	engine_unpin(drive->engine, generation);
-	return watch_syncs(drive, diag);
-}
-
-void queue_keep_close(struct queue_drive *drive) {
-	if (drive->sync_event != NULL)
-		event_free(drive->sync_event);
-	drive->sync_event = NULL;
-}
-
-void queue_keep_second(struct queue_drive *drive) {
-	queue_journal_wall(drive->queue, drive->now_ns, clock_wall_ns());
-	queue_journal_tell(drive->queue, &journal_news_log, drive->now_ns);
 }

@@ -15,27 +15,19 @@
 
 #include "base/datagram.h"
 
-bool queue_link_ask(struct queue_link_end *link, const struct queue_order *order) {
-	return link->fd >= 0 && datagram_send(link->fd, order, queue_order_length(order), -1);
+bool queue_link_ask(int link_fd, const struct queue_order *order) {
+	return datagram_send(link_fd, order, queue_order_length(order), -1);
 }
 
-void queue_link_end_close(struct queue_link_end *link) {
-	if (link->fd >= 0)
-		close(link->fd);
-	link->fd = -1;
-}
-
-bool queue_link_next(struct queue_link_end *link, struct queue_tell *tell, int *fd,
+bool queue_link_next(int link_fd, struct queue_tell *tell, int *fd,
     bool *ended) {
 	struct queue_tell data;
 	const char *why;
 	ssize_t length;
 
 	*fd = -1;
-	*ended = link->fd < 0;
-	if (*ended)
-		return false;
-	length = datagram_receive(link->fd, &data, sizeof(data), fd);
+	*ended = false;
+	length = datagram_receive(link_fd, &data, sizeof(data), fd);
 	if (length < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (length > 0 && queue_tell_read(&data, (size_t)length, tell, &why) &&

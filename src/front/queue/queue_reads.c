@@ -28,48 +28,15 @@
 #define BAD_KEPT	1024
 #define CUT_TRIES	10
 #define FILE_MOST	(256 << 20)
-#define PIECE		65536
 
-enum entry_state { ENTRY_WAITS, ENTRY_ASKED, ENTRY_RESTS };
-
-struct entry {
-	TAILQ_ENTRY(entry) in_list;
-	unsigned directory;
-	char id[SENDMAIL_QUEUE_ID_MAX + 1];
-	enum entry_state state;
-	bool again;		/* it changed after it was asked for */
-	bool must;		/* it is to be told of even if it has not changed */
-	bool is_more;
-	uint64_t place;		/* is_more */
-	unsigned cut_tries;
-	uint32_t ticket;
-};
-TAILQ_HEAD(entry_list, entry);
-
-struct queue_reads {
-	struct map by_file;
-	struct entry_list waiting, resting;
-	struct entry *asked[ASKED_MOST];
-	unsigned asked_count;
-	uint32_t next_ticket;
-	struct map bad;		/* hashes of files that were found bad */
-	struct sendmail_queue_reader reader;
-	char piece[PIECE];
-};
-
-int queue_reads_open(struct queue_drive *drive, struct diag *diag) {
-	struct queue_reads *reads = calloc(1, sizeof(*reads));
-
-	if (reads == NULL)
-		return diag_set(diag, 0, "no memory for queue files");
-	TAILQ_INIT(&reads->waiting);
-	TAILQ_INIT(&reads->resting);
-	drive->reads = reads;
-	return 0;
+void queue_reads_open(struct queue_drive *drive) {
+	TAILQ_INIT(&drive->reads.waiting);
+	TAILQ_INIT(&drive->reads.asked);
+	TAILQ_INIT(&drive->reads.resting);
 }
 
-static void drop_all(struct entry_list *list) {
-	struct entry *entry;
+static void drop_all(struct queue_read_list *list) {
+	struct queue_read *entry;
 
 	while ((entry = TAILQ_FIRST(list)) != NULL) {
 		TAILQ_REMOVE(list, entry, in_list);
@@ -78,22 +45,13 @@ static void drop_all(struct entry_list *list) {
 }
 
 void queue_reads_close(struct queue_drive *drive) {
-	struct queue_reads *reads = drive->reads;
+	struct queue_reads *reads = &drive->reads;
 
-	if (reads == NULL)
-		return;
 	drop_all(&reads->waiting);
+	drop_all(&reads->asked);
 	drop_all(&reads->resting);
-	for (unsigned i = 0; i < ASKED_MOST; i++)
-		free(reads->asked[i]);
 	map_free(&reads->by_file);
 	map_free(&reads->bad);
-	free(reads);
-	drive->reads = NULL;
-}
-
-unsigned queue_reads_count(const struct queue_drive *drive) {
-	return drive->reads->by_file.count;
 }
 
 /* --- entries ----------------------------------------------------------------------- */
@@ -104,12 +62,12 @@ static uint64_t hash_of(unsigned directory, const char *id, uint64_t inode) {
 	return siphash13(&key, id, strlen(id));
 }
 
-static struct entry *find_entry(const struct queue_reads *reads, unsigned directory,
+static struct queue_read *find_entry(const struct queue_reads *reads, unsigned directory,
     const char *id) {
 	const struct map_cell *cell = map_find(&reads->by_file, hash_of(directory, id, 0));
 
 	for (; cell != NULL; cell = map_next(&reads->by_file, cell)) {
-		struct entry *entry = cell->item;
+		struct queue_read *entry = cell->item;
 
 		if (entry->directory == directory && strcmp(entry->id, id) == 0)
 			return entry;
@@ -118,17 +76,23 @@ static struct entry *find_entry(const struct queue_reads *reads, unsigned direct
 }
 
 /* It can be found from now on; false: no memory. */
-static bool enter_entry(struct queue_reads *reads, struct entry *entry) {
-	struct map_cell *cell = map_add(&reads->by_file, hash_of(entry->directory, entry->id, 0));
-
-	if (cell != NULL)
-		cell->item = entry;
-	return cell != NULL;
+static bool enter_entry(struct queue_reads *reads, struct queue_read *entry) {
+	return map_add_item(&reads->by_file, hash_of(entry->directory, entry->id, 0), entry);
 }
 
-static struct entry *make_entry(struct queue_reads *reads, unsigned directory, const char *id,
-    bool soon) {
-	struct entry *entry = calloc(1, sizeof(*entry));
+/* From the list that it is in to that one, or (NULL) to none. */
+static void move_entry(struct queue_read *entry, struct queue_read_list *to, bool first) {
+	if (entry->list != NULL)
+		TAILQ_REMOVE(entry->list, entry, in_list);
+	entry->list = to;
+	if (to != NULL && first)
+		TAILQ_INSERT_HEAD(to, entry, in_list);
+	else if (to != NULL)
+		TAILQ_INSERT_TAIL(to, entry, in_list);
+}
+
+static struct queue_read *make_entry(struct queue_reads *reads, unsigned directory, const char *id) {
+	struct queue_read *entry = calloc(1, sizeof(*entry));
 
 	if (entry == NULL || !sendmail_queue_id_is_sound(id, strlen(id))) {
 		free(entry);
@@ -136,26 +100,20 @@ static struct entry *make_entry(struct queue_reads *reads, unsigned directory, c
 	}
 	entry->directory = directory;
 	memcpy(entry->id, id, strlen(id) + 1);
-	if (!enter_entry(reads, entry)) {
-		free(entry);
-		return NULL;
-	}
-	if (soon)
-		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
-	else
-		TAILQ_INSERT_TAIL(&reads->waiting, entry, in_list);
-	return entry;
+	if (enter_entry(reads, entry))
+		return entry;
+	free(entry);
+	return NULL;
 }
 
 /* While it is served: whoever wants the file meanwhile makes another one.  It is in no list,
  * nor asked for. */
-static void hide_entry(struct queue_reads *reads, struct entry *entry) {
-	map_remove(&reads->by_file, map_find_item(&reads->by_file,
-	    hash_of(entry->directory, entry->id, 0), entry));
+static void hide_entry(struct queue_reads *reads, struct queue_read *entry) {
+	map_remove_item(&reads->by_file, hash_of(entry->directory, entry->id, 0), entry);
 }
 
-static void wait_on(struct queue_reads *reads, struct entry *entry) {
-	struct entry *other = find_entry(reads, entry->directory, entry->id);
+static void wait_on(struct queue_reads *reads, struct queue_read *entry) {
+	struct queue_read *other = find_entry(reads, entry->directory, entry->id);
 
 	if (other != NULL)
 		other->must |= entry->must;
@@ -163,90 +121,67 @@ static void wait_on(struct queue_reads *reads, struct entry *entry) {
 		free(entry);
 		return;
 	}
-	entry->state = entry->again ? ENTRY_WAITS : ENTRY_RESTS;
-	if (entry->again)
-		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
-	else
-		TAILQ_INSERT_TAIL(&reads->resting, entry, in_list);
+	move_entry(entry, entry->again ? &reads->waiting : &reads->resting, entry->again);
 	entry->again = entry->is_more = false;
 }
 
 void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *id,
     bool must) {
-	struct queue_reads *reads = drive->reads;
-	struct entry *entry = find_entry(reads, directory, id);
-	bool soon = must;
+	struct queue_reads *reads = &drive->reads;
+	struct queue_read *entry = find_entry(reads, directory, id);
 
-	if (entry == NULL) {
-		entry = make_entry(reads, directory, id, soon);
-		if (entry != NULL)
-			entry->must = must;
+	if (entry == NULL)
+		entry = make_entry(reads, directory, id);
+	if (entry == NULL)
 		return;
-	}
 	entry->must |= must;
-	entry->again = entry->state == ENTRY_ASKED;
-	if (entry->state == ENTRY_ASKED)
-		return;
-	TAILQ_REMOVE(entry->state == ENTRY_RESTS ? &reads->resting : &reads->waiting, entry,
-	    in_list);
-	entry->state = ENTRY_WAITS;
-	if (soon)
-		TAILQ_INSERT_HEAD(&reads->waiting, entry, in_list);
-	else
-		TAILQ_INSERT_TAIL(&reads->waiting, entry, in_list);
+	entry->again = entry->list == &reads->asked;
+	if (!entry->again)
+		move_entry(entry, &reads->waiting, must);
 }
 
 void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const char *id,
     uint64_t place) {
-	struct entry *entry = find_entry(drive->reads, directory, id);
+	struct queue_read *entry = find_entry(&drive->reads, directory, id);
 
 	/* one that waits may find the file as it was, and then goes on from there */
-	if (entry == NULL)
-		entry = make_entry(drive->reads, directory, id, true);
-	if (entry == NULL)
-		return;
+	if (entry == NULL) {
+		entry = make_entry(&drive->reads, directory, id);
+		if (entry == NULL)
+			return;
+		move_entry(entry, &drive->reads.waiting, true);
+	}
 	entry->is_more = place > 0;
 	entry->must |= place == 0;
 	entry->place = place;
 }
 
-static bool ask_for_entry(struct queue_drive *drive, struct entry *entry) {
-	struct queue_reads *reads = drive->reads;
-	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = entry->directory };
-	unsigned at = 0;
-
-	(void)queue_order_add_id(&order.ids, entry->id);
-	order.ticket = reads->next_ticket;
-	if (!queue_link_ask(&drive->link, &order))
-		return false;
-	while (reads->asked[at] != NULL)
-		at++;
-	reads->next_ticket++;
-	entry->ticket = order.ticket;
-	entry->state = ENTRY_ASKED;
-	reads->asked[at] = entry;
-	reads->asked_count++;
-	return true;
-}
-
 void queue_reads_ask(struct queue_drive *drive) {
-	struct queue_reads *reads = drive->reads;
-	struct entry *entry;
+	struct queue_reads *reads = &drive->reads;
+	struct queue_read *entry;
 
-	while (reads->asked_count < ASKED_MOST &&
-	    (entry = TAILQ_FIRST(&reads->waiting)) != NULL && ask_for_entry(drive, entry))
-		TAILQ_REMOVE(&reads->waiting, entry, in_list);
+	while (reads->asked_count < ASKED_MOST && (entry = TAILQ_FIRST(&reads->waiting)) != NULL) {
+		struct queue_order order = { .verb = QUEUE_ORDER_OPEN,
+			.directory = entry->directory, .ticket = reads->next_ticket };
+
+		(void)queue_order_add_id(&order.ids, entry->id);
+		if (!queue_link_ask(drive->setup->link_fd, &order))
+			break;
+		entry->ticket = reads->next_ticket++;
+		move_entry(entry, &reads->asked, false);
+		reads->asked_count++;
+	}
 }
 
 /* --- files that are not what they should be ------------------------------------------ */
 
 bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
     const char *id, uint64_t inode) {
-	return map_find(&drive->reads->bad, hash_of(directory, id, inode)) != NULL;
+	return map_find(&drive->reads.bad, hash_of(directory, id, inode)) != NULL;
 }
 
 /* Known no more; logged once while it stays as it is. */
-static void give_up_file(struct queue_drive *drive, const struct entry *entry, uint64_t inode,
+static void give_up_file(struct queue_drive *drive, const struct queue_read *entry, uint64_t inode,
     const char *why, unsigned line) {
 	const struct queue_directory *place = &drive->setup->directories[entry->directory];
 	char path[512];
@@ -256,11 +191,11 @@ static void give_up_file(struct queue_drive *drive, const struct entry *entry, u
 		    "not managed: %s\"",
 		    log_quote(path, sizeof(path), place->path, strlen(place->path)), entry->id,
 		    line, why);
-	if (drive->reads->bad.count >= BAD_KEPT)
-		map_clear(&drive->reads->bad);
-	(void)map_set(&drive->reads->bad, hash_of(entry->directory, entry->id, inode));
+	if (drive->reads.bad.count >= BAD_KEPT)
+		map_clear(&drive->reads.bad);
+	(void)map_set(&drive->reads.bad, hash_of(entry->directory, entry->id, inode));
 	engine_count(drive->engine, COUNTER_QUEUE_FILES_BAD, 1);
-	queue_drop(drive->queue, entry->directory, entry->id, drive->now_ns);
+	queue_forget_file(drive->queue, entry->directory, entry->id, false, drive->now_ns);
 }
 
 /* --- reading ------------------------------------------------------------------------- */
@@ -286,7 +221,7 @@ static enum sendmail_queue_step step_file(struct queue_reads *reads, int fd, con
 
 /* Is the whole file sound?  Counts its recipients. */
 static bool check_file(struct queue_drive *drive, int fd) {
-	struct queue_reads *reads = drive->reads;
+	struct queue_reads *reads = &drive->reads;
 	struct sendmail_recipient recipient;
 	enum sendmail_queue_step there;
 	const char *data = reads->piece;
@@ -302,9 +237,8 @@ static bool check_file(struct queue_drive *drive, int fd) {
 }
 
 /* From where the reader stands until the engine has enough. */
-static void hand_over(struct queue_drive *drive, int fd, struct queue_reading *reading,
-    uint64_t place) {
-	struct queue_reads *reads = drive->reads;
+static void hand_over(struct queue_drive *drive, int fd, uint64_t place) {
+	struct queue_reads *reads = &drive->reads;
 	struct sendmail_recipient recipient;
 	enum sendmail_queue_step there;
 	const char *data = reads->piece;
@@ -313,15 +247,15 @@ static void hand_over(struct queue_drive *drive, int fd, struct queue_reading *r
 
 	while (!enough && (there = step_file(reads, fd, &data, &length, &recipient)) ==
 	    SENDMAIL_QUEUE_RECIPIENT) {
-		enough = !queue_read_recipient(reading, recipient.domain.text,
+		enough = !queue_read_recipient(drive->queue, recipient.domain.text,
 		    recipient.domain.length);
 		if (!enough)
 			place = recipient.place;
 	}
 	if (enough || there == SENDMAIL_QUEUE_END)
-		queue_read_end(&reading, !enough, place, drive->now_ns);
+		queue_read_end(drive->queue, !enough, place, drive->now_ns);
 	else
-		queue_read_abandon(&reading, drive->now_ns);
+		queue_read_abandon(drive->queue, drive->now_ns);
 }
 
 static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s) {
@@ -335,15 +269,11 @@ static int64_t clock_of(const struct queue_drive *drive, int64_t wall_s) {
 	return drive->now_ns - ago_s * NS_PER_SECOND;
 }
 
-static void read_anew(struct queue_drive *drive, const struct entry *entry, int fd,
+static void read_anew(struct queue_drive *drive, const struct queue_read *entry, int fd,
     const struct stat *status) {
-	const struct sendmail_queue_reader *reader = &drive->reads->reader;
+	const struct sendmail_queue_reader *reader = &drive->reads.reader;
 	struct queue_file file;
-	struct queue_reading *reading;
-	char sender[256], origin[sizeof(reader->origin)];
 
-	memcpy(sender, reader->sender.text, reader->sender.length);
-	memcpy(origin, reader->origin, sizeof(origin));
 	file = (struct queue_file){ .stamp = file_stamp_of(status),
 	    .inode = status->st_ino,
 	    .arrival_ns = clock_of(drive, reader->message.made_s),
@@ -352,42 +282,37 @@ static void read_anew(struct queue_drive *drive, const struct entry *entry, int 
 	    .tries = reader->message.tries,
 	    .recipients = reader->message.recipient_count - reader->message.left_out,
 	    .made_s = reader->message.made_s,
-	    .origin = reader->origin[0] != '\0' ? origin : NULL,
-	    .origin_length = strlen(reader->origin),
-	    .sender = reader->sender.length > 0 ? sender : NULL,
+	    .origin = reader->origin, .sender = reader->sender.text,
 	    .sender_length = reader->sender.length };
-	reading = queue_read_begin(drive->queue, entry->directory, entry->id, &file);
-	if (reading == NULL)
+	if (!queue_read_begin(drive->queue, entry->directory, entry->id, &file))
 		return;
 	if (lseek(fd, 0, SEEK_SET) != 0) {
-		queue_read_abandon(&reading, drive->now_ns);
+		queue_read_abandon(drive->queue, drive->now_ns);
 		return;
 	}
-	sendmail_queue_begin(&drive->reads->reader);
-	hand_over(drive, fd, reading, 0);
+	sendmail_queue_begin(&drive->reads.reader);
+	hand_over(drive, fd, 0);
 }
 
 /* False: it is another file by now. */
-static bool read_more(struct queue_drive *drive, const struct entry *entry, int fd,
+static bool read_more(struct queue_drive *drive, const struct queue_read *entry, int fd,
     uint64_t stamp) {
 	static const struct sendmail_message no_message = {
 		.version = SENDMAIL_QUEUE_VERSION };
-	struct queue_reading *reading;
 
 	if (!queue_knows(drive->queue, entry->directory, entry->id, stamp) ||
 	    lseek(fd, (off_t)entry->place, SEEK_SET) != (off_t)entry->place)
 		return false;
-	reading = queue_read_more(drive->queue, entry->directory, entry->id);
-	if (reading == NULL)
+	if (!queue_read_more(drive->queue, entry->directory, entry->id))
 		return true;
-	sendmail_queue_resume(&drive->reads->reader, &no_message, entry->place, 1);
-	hand_over(drive, fd, reading, entry->place);
+	sendmail_queue_resume(&drive->reads.reader, &no_message, entry->place, 1);
+	hand_over(drive, fd, entry->place);
 	return true;
 }
 
 /* True: done with it.  False: it is to be looked at again, as it may be being written. */
-static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
-	const struct sendmail_queue_reader *reader = &drive->reads->reader;
+static bool read_file(struct queue_drive *drive, struct queue_read *entry, int fd) {
+	const struct sendmail_queue_reader *reader = &drive->reads.reader;
 	struct stat status;
 
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -406,7 +331,7 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
 		return true;
 	if (check_file(drive, fd)) {
 		if (reader->message.is_quarantined)
-			queue_drop(drive->queue, entry->directory, entry->id, drive->now_ns);
+			queue_forget_file(drive->queue, entry->directory, entry->id, false, drive->now_ns);
 		else
 			read_anew(drive, entry, fd, &status);
 		return true;
@@ -417,33 +342,33 @@ static bool read_file(struct queue_drive *drive, struct entry *entry, int fd) {
 	return true;
 }
 
-static void not_opened(struct queue_drive *drive, const struct entry *entry, uint32_t error) {
+static void not_opened(struct queue_drive *drive, const struct queue_read *entry, uint32_t error) {
 	if (error == ESTALE)
 		return;		/* not ours any more: we are about to end */
 	if (error == ENOENT)
-		queue_gone(drive->queue, entry->directory, entry->id, drive->now_ns);
+		queue_forget_file(drive->queue, entry->directory, entry->id, true, drive->now_ns);
 	else
 		give_up_file(drive, entry, 0, error == EINVAL ? "not a regular file" :
 		    error == ELOOP ? "a symbolic link" : strerror((int)error), 0);
 }
 
 /* What was asked for by this ticket, or NULL. */
-static struct entry *take_asked(struct queue_reads *reads, uint32_t ticket) {
-	for (unsigned i = 0; i < ASKED_MOST; i++) {
-		struct entry *entry = reads->asked[i];
+static struct queue_read *take_asked(struct queue_reads *reads, uint32_t ticket) {
+	struct queue_read *entry;
 
-		if (entry != NULL && entry->ticket == ticket) {
-			reads->asked[i] = NULL;
-			reads->asked_count--;
-			return entry;
-		}
+	TAILQ_FOREACH(entry, &reads->asked, in_list)
+		if (entry->ticket == ticket)
+			break;
+	if (entry != NULL) {
+		move_entry(entry, NULL, false);
+		reads->asked_count--;
 	}
-	return NULL;
+	return entry;
 }
 
 void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint32_t error) {
-	struct queue_reads *reads = drive->reads;
-	struct entry *entry = take_asked(reads, ticket);
+	struct queue_reads *reads = &drive->reads;
+	struct queue_read *entry = take_asked(reads, ticket);
 	bool done = true;
 
 	if (entry != NULL)
@@ -463,12 +388,9 @@ void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint
 }
 
 void queue_reads_second(struct queue_drive *drive) {
-	struct queue_reads *reads = drive->reads;
-	struct entry *entry;
+	struct queue_reads *reads = &drive->reads;
+	struct queue_read *entry;
 
-	while ((entry = TAILQ_FIRST(&reads->resting)) != NULL) {
-		TAILQ_REMOVE(&reads->resting, entry, in_list);
-		entry->state = ENTRY_WAITS;
-		TAILQ_INSERT_TAIL(&reads->waiting, entry, in_list);
-	}
+	while ((entry = TAILQ_FIRST(&reads->resting)) != NULL)
+		move_entry(entry, &reads->waiting, false);
 }

@@ -29,18 +29,9 @@ uint64_t queue_settings_shape(const struct generation *g) {
 
 void queue_settings_of(const struct generation *g, struct queue_settings *out) {
 	_Static_assert(QUEUE_MAILERS == GENERATION_TRANSPORTS, "each has settings");
-	*out = (struct queue_settings){ .schedule = g->schedule };
-	for (uint32_t i = 0; i < g->mta_count; i++) {
-		const struct generation_mta *mta = &g->mtas[i];
-		uint32_t once = mta->exactly_once;
-
-		if (once == EXACTLY_ONCE_ENFORCE && g->outbound_observe)
-			once = EXACTLY_ONCE_OBSERVE;
-		out->mtas[i] = (struct queue_mta_settings){ .driven = mta->drive != 0,
-			.processes = { mta->processes, mta->local_processes },
-			.retry_ns = mta->retry_ns, .retry_most_ns = mta->retry_most_ns,
-			.stall_ns = mta->stall_ns, .once = (uint8_t)once };
-		for (unsigned k = 0; k < QUEUE_MAILERS; k++)
-			out->mtas[i].transports[k] = mta->transports[k];
-	}
+	out->schedule = g->schedule;
+	memcpy(out->mtas, g->mtas, sizeof(out->mtas));
+	for (uint32_t i = 0; i < GENERATION_MTAS_MAX; i++)
+		if (out->mtas[i].exactly_once == EXACTLY_ONCE_ENFORCE && g->outbound_observe)
+			out->mtas[i].exactly_once = EXACTLY_ONCE_OBSERVE;
 }

@@ -50,14 +50,8 @@ uint64_t messages_key_of(const struct journal_text texts[3]) {
 }
 
 uint64_t messages_key(const char *mta, const char *directory, const char *id) {
-	const struct journal_text texts[] = {
-		{ .text = mta, .length = (uint16_t)strnlen(mta, MESSAGES_DOMAIN_MAX) },
-		{ .text = directory,
-		    .length = (uint16_t)strnlen(directory, MESSAGES_DIRECTORY_MAX) },
-		{ .text = id, .length = (uint16_t)strnlen(id, MESSAGES_DOMAIN_MAX) },
-	};
-
-	return messages_key_of(texts);
+	return messages_key_of((const struct journal_text[]){ journal_text_of(mta),
+	    journal_text_of(directory), journal_text_of(id) });
 }
 
 uint64_t messages_domain_key(const char *domain, size_t length) {

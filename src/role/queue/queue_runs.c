@@ -98,15 +98,15 @@ static void take_generation(struct queue_runs *runs, const struct generation *ge
 	memset(runs->programs, 0, sizeof(runs->programs));
 	for (uint32_t i = 0; i < generation->mta_count; i++) {
 		const struct generation_mta *mta = &generation->mtas[i];
-		struct queue_user *user = &runs->programs[i].user;
+		struct queue_program *program = &runs->programs[i];
 		const struct passwd *entry = mta->drive == 0 ? NULL :
 		    getpwnam(generation_text(generation, mta->user));
 
-		if (entry == NULL || !text_copy(user->name, sizeof(user->name), entry->pw_name,
+		if (entry == NULL || !text_copy(program->user, sizeof(program->user), entry->pw_name,
 		    strlen(entry->pw_name)))
 			continue;
-		user->uid = entry->pw_uid;
-		user->gid = entry->pw_gid;
+		program->uid = entry->pw_uid;
+		program->gid = entry->pw_gid;
 	}
 }
 
@@ -187,10 +187,10 @@ static const struct subprocess_calls run_calls = { .ended = run_ended, .late = r
 
 static int start_run(struct queue_runs *runs, struct queue_run_process *run,
     const struct words *words,
-    const struct generation_mta *mta, const struct queue_user *user, int64_t now_ns) {
+    const struct generation_mta *mta, const struct queue_program *as, int64_t now_ns) {
 	const struct subprocess_program program = {
-		.arguments = (const char *const *)words->list, .user = user->name,
-		.uid = user->uid, .gid = user->gid, .drop = true, .outlives_us = true,
+		.arguments = (const char *const *)words->list, .user = as->user,
+		.uid = as->uid, .gid = as->gid, .drop = true, .outlives_us = true,
 		.life_ns = mta->run_limit_ns, .grace_ns = TERM_NS,
 		.stdout_fd = SUBPROCESS_KEPT, .stderr_fd = SUBPROCESS_KEPT,
 		.list = runs->processes, .calls = &run_calls, .owner = runs };
@@ -210,7 +210,7 @@ static void note_fork(struct queue_runs *runs, const char *mta, bool fails, int 
 
 /* A file that was delivered is written anew: without room for that its recipients would be
  * delivered again, run after run.  What cannot be looked at holds nothing up. */
-static bool has_room(const struct queue_user *user, int directory_fd,
+static bool has_room(const struct queue_program *as, int directory_fd,
     const struct queue_order *order) {
 	char name[SENDMAIL_QUEUE_ID_MAX + 3];
 	uint64_t largest = 0, wanted, blocks;
@@ -226,9 +226,9 @@ static bool has_room(const struct queue_user *user, int directory_fd,
 			largest = (uint64_t)file.st_size;
 	}
 	wanted = largest < ROOM_LEAST / ROOM_TIMES ? ROOM_LEAST : ROOM_TIMES * largest;
-	blocks = user->uid == 0 ? system.f_bfree : system.f_bavail;
+	blocks = as->uid == 0 ? system.f_bfree : system.f_bavail;
 	return blocks >= wanted / (system.f_frsize == 0 ? 1 : system.f_frsize) &&
-	    (system.f_files == 0 || (user->uid == 0 ? system.f_ffree : system.f_favail) > 0);
+	    (system.f_files == 0 || (as->uid == 0 ? system.f_ffree : system.f_favail) > 0);
 }
 
 static void note_room(struct queue_directory *place, const char *mta, bool has_room_now) {
@@ -251,12 +251,12 @@ static int fault_of(struct queue_runs *runs, const struct generation_mta *mta,
     const struct queue_order *order) {
 	bool room;
 
-	if (*program->user.name == '\0')
+	if (*program->user == '\0')
 		return EPERM;
 	/* as many again may be stalled */
 	if (count_of(runs, name) >= 2 * (mta->processes + mta->local_processes))
 		return EAGAIN;
-	room = has_room(&program->user, place->fd, order);
+	room = has_room(program, place->fd, order);
 	note_room(place, name, room);
 	return room ? 0 : ENOSPC;
 }
@@ -284,14 +284,13 @@ pid_t queue_runs_start(struct queue_runs *runs, const struct generation *generat
 	    generation_text(generation, mta->cf), place, order);
 	run->place = number;
 	run->generation = runs->generation;
-	error = start_run(runs, run, &words, mta, &program->user, now_ns) == 0 ? 0 : errno;
+	error = start_run(runs, run, &words, mta, program, now_ns) == 0 ? 0 : errno;
 	note_fork(runs, name, error != 0, error);
 	if (error != 0) {
 		free_run(run);
 		errno = error;
 		return -1;
 	}
-	run->started_ns = now_ns;
 	LIST_INSERT_HEAD(&runs->list, run, next);
 	return run->child.pid;
 }

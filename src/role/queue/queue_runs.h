@@ -24,20 +24,15 @@ struct queue_run_process {
 	char *mta;		/* its name */
 	char *path;		/* of the directory */
 	struct queue_order_ids ids;
-	int64_t started_ns;
 	unsigned place;		/* of its mail server in the generation */
 	uint64_t generation;
 };
 
-struct queue_user {
-	char name[64];		/* "": it is not known */
-	uid_t uid;
-	gid_t gid;
-};
-
 /* A mail server of the generation. */
 struct queue_program {
-	struct queue_user user;
+	char user[64];		/* "": it is not known */
+	uid_t uid;
+	gid_t gid;
 	int exec_error;		/* of the last one that could not be executed; 0: it could */
 };
 

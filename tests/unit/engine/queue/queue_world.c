@@ -106,8 +106,7 @@ static void read_more(void *context, unsigned directory, const char *id,
 
 static void offer(unsigned file);
 
-static void room(void *context, uint32_t most) {
-	assert_true(most > 0);
+static void room(void *context) {
 	for (unsigned i = 0; i < file_count; i++)
 		if (files[i].there && !queue_knows(world.queue, files[i].directory,
 		    files[i].id, files[i].stamp))
@@ -115,7 +114,7 @@ static void room(void *context, uint32_t most) {
 }
 
 /* Gives what stands in the file from recipient `from` on. */
-static void give(struct queue_reading **reading, const struct file *f, uint64_t from) {
+static void give(const struct file *f, uint64_t from) {
 	uint64_t at = 0;
 
 	for (unsigned i = 0; i < f->count; i++) {
@@ -126,13 +125,13 @@ static void give(struct queue_reading **reading, const struct file *f, uint64_t 
 		for (unsigned j = 0; j < r->count; j++, at++) {
 			if (at < from)
 				continue;
-			if (world.no_room || !queue_read_recipient(*reading, name, strlen(name))) {
-				queue_read_end(reading, false, at, world.now_ns);
+			if (world.no_room || !queue_read_recipient(world.queue, name, strlen(name))) {
+				queue_read_end(world.queue, false, at, world.now_ns);
 				return;
 			}
 		}
 	}
-	queue_read_end(reading, true, at, world.now_ns);
+	queue_read_end(world.queue, true, at, world.now_ns);
 }
 
 static uint32_t left(const struct file *f) {
@@ -148,35 +147,28 @@ static void offer(unsigned file) {
 	const struct queue_file facts = { .stamp = f->stamp, .inode = f->stamp, .arrival_ns = f->arrival_ns,
 		.tried_ns = f->tried_ns, .tries = f->tries, .recipients = left(f),
 		.sender = "s@example.com", .sender_length = 13,
-		.origin = f->origin[0] != '\0' ? f->origin : NULL,
-		.origin_length = strlen(f->origin) };
-	struct queue_reading *reading;
+		.origin = f->origin };
 
 	if (!f->there) {
-		queue_gone(world.queue, f->directory, f->id, world.now_ns);
+		queue_forget_file(world.queue, f->directory, f->id, true, world.now_ns);
 		return;
 	}
-	reading = queue_read_begin(world.queue, f->directory, f->id, &facts);
-	if (reading == NULL)
+	if (!queue_read_begin(world.queue, f->directory, f->id, &facts))
 		return;
 	world.reads++;
-	give(&reading, f, 0);
-	assert_null(reading);
+	give(f, 0);
 }
 
 static void offer_asked(void) {
 	for (size_t i = 0; i < asked_count; i++) {
 		const struct asked one = asked[i];
-		struct queue_reading *reading;
 
 		if (!one.more) {
 			offer(one.file);
 			continue;
 		}
-		reading = queue_read_more(world.queue, files[one.file].directory,
-		    files[one.file].id);
-		if (reading != NULL)
-			give(&reading, &files[one.file], one.place);
+		if (queue_read_more(world.queue, files[one.file].directory, files[one.file].id))
+			give(&files[one.file], one.place);
 	}
 	asked_count = 0;
 }
@@ -529,8 +521,8 @@ void world_open(const char *text, uint32_t most) {
 	beat_ns = 0;
 	beats = true;
 	world.settings = queue_defaults;
-	world.settings.mtas[0] = (struct queue_mta_settings){ .driven = true,
-		.processes = { most, most }, .retry_ns = 300 * NS_PER_SECOND,
+	world.settings.mtas[0] = (struct generation_mta){ .drive = 1,
+		.processes = most, .local_processes = most, .retry_ns = 300 * NS_PER_SECOND,
 		.retry_most_ns = 1800 * NS_PER_SECOND, .stall_ns = 10 * NS_PER_SECOND };
 	scan_wanted = false;
 	open_queue();

@@ -25,6 +25,13 @@ void world_journal_remove(void);
 void world_journal_empty(void);
 const char *world_journal_path(void);
 
+struct queue_journal_view {
+	bool is_there;		/* there is a journal */
+	bool is_degraded;	/* its disk fails: nothing is written */
+	bool is_known;		/* all of it was read since the start */
+	uint64_t messages;	/* in it */
+	uint64_t more;		/* those that are in no memory: they come when they are due */
+};
 struct queue_journal_view world_journal(void);
 /* What waits there and not in memory. */
 void world_each_in_journal(bool (*each)(void *context, const struct queue_row *row),

@@ -9,7 +9,7 @@ static void begin(uint32_t processes) {
 
 	world_open("", processes);
 	world.settings.schedule.discipline = DISCIPLINE_FIRST_COME;
-	assert_true(queue_configure(world.queue, &world.settings));
+	queue_configure(world.queue, &world.settings);
 	for (unsigned i = 0; i < WORLD_SERVERS; i++) {
 		(void)snprintf(name, sizeof(name), "d%u.example", i);
 		(void)world_server(name, S);
@@ -58,19 +58,19 @@ TEST_IN(NULL, tear_down, an_envelope_has_its_share_of_the_processes) {
 	world_check();
 }
 
-static bool take_first(void *context, const struct queue_next *next) {
-	*(struct queue_next *)context = *next;
+static bool take_first(void *context, const struct queue_row *next) {
+	*(struct queue_row *)context = *next;
 	return false;
 }
 
 /* Files of an envelope that has its share are not next, though they are the oldest. */
 TEST_IN(NULL, tear_down, next_is_what_may_have_a_process) {
-	struct queue_next next = { .why = QUEUE_WHY_COUNT };
+	struct queue_row next = { .why = QUEUE_WHY_COUNT };
 
 	begin(2);
 	world.settings.schedule.max_message_concurrency = 1;
 	world.settings.schedule.scale_max_concurrency = 0;
-	assert_true(queue_configure(world.queue, &world.settings));
+	queue_configure(world.queue, &world.settings);
 	envelope(0, 4, 20);
 	world_run(world.now_ns + 3 * S);
 	assert_int_equal(world.processes, 1);
@@ -84,7 +84,7 @@ TEST_IN(NULL, tear_down, next_is_what_may_have_a_process) {
 	world_run(world.now_ns + S / 10);
 	queue_each_next(world.queue, world.now_ns, 10, take_first, &next);
 	assert_int_equal(next.why, QUEUE_WHY_FIRST);
-	assert_string_equal(next.row.destination, "d9.example");
+	assert_string_equal(next.destination, "d9.example");
 	assert_true(world_drain(400 * S));
 	world_check();
 }
@@ -98,7 +98,7 @@ TEST_IN(NULL, tear_down, whoever_comes_next_finds_a_process) {
 	/* 7 < 10 x 1: all of them */
 	assert_int_equal(busy(0, 60), 8);
 	world.settings.schedule.scale_max_concurrency = 1;
-	assert_true(queue_configure(world.queue, &world.settings));
+	queue_configure(world.queue, &world.settings);
 	world_run(world.now_ns + 40 * S);
 	/* 5 in any case */
 	assert_int_equal(busy(0, 60), 5);

@@ -317,7 +317,7 @@ TEST_IN(NULL, tear_down, a_time_between_two_intervals_is_kept) {
 	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_RETRY);
 	/* a reload with other times: between the intervals, which stay */
 	world.settings.mtas[0].retry_ns = world.settings.mtas[0].retry_most_ns = 1000 * S;
-	(void)queue_configure(world.queue, &world.settings);
+	queue_configure(world.queue, &world.settings);
 	world_run(due_ns + 2 * S);
 	assert_int_equal(world_tries(mail), 5);
 	assert_int_equal(world_wait(mail, &due_ns), QUEUE_WAITS_RETRY);

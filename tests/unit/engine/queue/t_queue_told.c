@@ -36,8 +36,8 @@ static void on_read(void *context, unsigned directory, const char *id) {
 	wants_read = true;
 }
 
-static void on_room(void *context, uint32_t most) {
-	(void)context, (void)most;
+static void on_room(void *context) {
+	(void)context;
 }
 
 static void on_more(void *context, unsigned directory, const char *id, uint64_t place) {
@@ -55,9 +55,10 @@ static void begin(enum exactly_once once, const char *more) {
 	site_open(&site, 100, text);
 	now_ns = clock_now_ns();
 	tries = 0;
-	settings.mtas[0] = (struct queue_mta_settings){ .driven = true, .processes = { 4, 4 },
+	settings.mtas[0] = (struct generation_mta){ .drive = 1, .processes = 4,
+		.local_processes = 4,
 		.retry_ns = NS_PER_SECOND, .retry_most_ns = NS_PER_SECOND,
-		.stall_ns = 10 * NS_PER_SECOND, .once = (uint8_t)once };
+		.stall_ns = 10 * NS_PER_SECOND, .exactly_once = once };
 	assert_int_equal(queue_open(&queue, site.engine, &settings, &directory, 1, &calls, &diag), 0);
 }
 
@@ -79,14 +80,13 @@ static void read_file(unsigned left) {
 		NS_PER_SECOND, .tries = tries, .tried_ns = tries == 0 ? 0 : now_ns,
 		.recipients = (uint32_t)__builtin_popcount(left), .made_s = MADE_S,
 		.sender = "s@example.com", .sender_length = 13 };
-	struct queue_reading *reading = queue_read_begin(queue, 0, ID, &file);
 
-	assert_non_null(reading);
+	assert_true(queue_read_begin(queue, 0, ID, &file));
 	for (unsigned i = 0; i < 4; i++)
 		if ((left >> i & 1) != 0)
-			assert_true(queue_read_recipient(reading, strchr(everybody[i], '@') + 1,
+			assert_true(queue_read_recipient(queue, strchr(everybody[i], '@') + 1,
 			    strlen(strchr(everybody[i], '@') + 1)));
-	queue_read_end(&reading, true, 0, now_ns);
+	queue_read_end(queue, true, 0, now_ns);
 	wants_read = false;
 }
 

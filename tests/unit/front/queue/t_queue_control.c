@@ -62,15 +62,15 @@ void queue_each(struct queue *q, const char *destination,
 		;
 }
 
-void queue_journal_look(const struct queue *q, struct queue_journal_view *out) {
-	*out = (struct queue_journal_view){ .is_there = true, .messages = q->more + q->parts,
-		.more = q->more };
+uint64_t queue_journal_waiting(const struct queue *q) {
+	return q->more;
 }
 
 void queue_each_next(struct queue *q, int64_t now_ns, uint32_t most,
-    bool (*each)(void *context, const struct queue_next *next), void *context) {
-	struct queue_next next = { q->row, QUEUE_WHY_PREEMPTS };
+    bool (*each)(void *context, const struct queue_row *row), void *context) {
+	struct queue_row next = q->row;
 
+	next.why = QUEUE_WHY_PREEMPTS;
 	q->asked_most = most;
 	for (uint32_t i = 0; i < q->parts && i < most && each(context, &next); i++)
 		;

@@ -25,7 +25,7 @@
 
 /* --- a supervisor with a Sendmail in a directory of its own -------------------------- */
 
-static struct queue_link_end role;
+static int role_fd;
 static struct queue_tell tell;
 static char own_user[64], own_uid[16];	/* whose tests these are: Sendmail runs as the same */
 
@@ -49,14 +49,14 @@ static int begin(void **state) {
 		.run_limit_ns = 3600 * NS_PER_SECOND };
 	queue_link_init(&supervisor);
 	(void)catch_log(NULL);
-	role.fd = queue_link_open(&supervisor, &diag);
-	return role.fd >= 0 ? 0 : -1;
+	role_fd = queue_link_open(&supervisor, &diag);
+	return role_fd >= 0 ? 0 : -1;
 }
 
 static int end(void **state) {
 	int status;
 
-	queue_link_end_close(&role);
+	close(role_fd);
 	queue_link_close(&supervisor);
 	while (!LIST_EMPTY(&supervisor.queue->runs.list)) {
 		pid_t pid = LIST_FIRST(&supervisor.queue->runs.list)->child.pid;
@@ -81,7 +81,7 @@ static void hear(int *fd) {
 		queue_link_turn(&supervisor, clock_now_ns());
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			assert_true(subprocess_list_bury(&supervisor.programs, pid, status));
-		if (queue_link_next(&role, &tell, fd, &ended))
+		if (queue_link_next(role_fd, &tell, fd, &ended))
 			return;
 		assert_false(ended);
 		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
@@ -99,7 +99,7 @@ static void hear_soon(int *fd) {
 
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			assert_true(subprocess_list_bury(&supervisor.programs, pid, status));
-		if (queue_link_next(&role, &tell, fd, &ended))
+		if (queue_link_next(role_fd, &tell, fd, &ended))
 			return;
 		(void)nanosleep(&turn, NULL); /* LINT-SLEEP: another process works */
 	}
@@ -110,7 +110,7 @@ static void hears_end(void) {
 	int fd;
 
 	queue_link_turn(&supervisor, clock_now_ns());
-	assert_false(queue_link_next(&role, &tell, &fd, &ended));
+	assert_false(queue_link_next(role_fd, &tell, &fd, &ended));
 	assert_true(ended);
 }
 
@@ -127,7 +127,7 @@ static void ask_open(unsigned directory, const char *id, uint32_t ticket) {
 		.ticket = ticket };
 
 	assert_true(queue_order_add_id(&order.ids, id));
-	assert_true(queue_link_ask(&role, &order));
+	assert_true(queue_link_ask(role_fd, &order));
 }
 
 static void wait_for_file(const char *name) {
@@ -160,7 +160,7 @@ static void run(const char *directory, unsigned count, uint32_t ticket, bool bri
 		snprintf(id, sizeof(id), "AA%05u", i);
 		assert_true(queue_order_add_id(&order.ids, id));
 	}
-	assert_true(queue_link_ask(&role, &order));
+	assert_true(queue_link_ask(role_fd, &order));
 	hear(&fd);
 	assert_int_equal(tell.news, QUEUE_STARTED);
 	assert_int_equal(tell.ticket, ticket);
@@ -250,7 +250,7 @@ TEST_IN(begin, end, a_turn_that_takes_long_takes_no_more_orders) {
 	for (uint32_t i = 0; i < 64; i++)
 		ask_open(directory_of("q1"), "NONE1", i);
 	queue_link_turn(&supervisor, began_ns);
-	while (queue_link_next(&role, &tell, &fd, &ended))
+	while (queue_link_next(role_fd, &tell, &fd, &ended))
 		count++;
 	assert_int_equal(count, 1);
 	assert_int_equal(queue_link_next_ns(&supervisor), 0);
@@ -275,13 +275,13 @@ TEST_IN(begin, end, orders_that_are_none) {
 	static const char bad[] = "27\nopen=qf../x\ndirectory=0\n\n";
 	struct queue_order order = { .verb = QUEUE_ORDER_OPEN, .directory = 99 };
 
-	assert_true(send(role.fd, bad, sizeof(bad) - 1, 0) > 0);
+	assert_true(send(role_fd, bad, sizeof(bad) - 1, 0) > 0);
 	hears_end();
 	assert_non_null(strstr(last_line, "from=queue"));
-	queue_link_end_close(&role);
-	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+	close(role_fd);
+	role_fd = queue_link_open(&supervisor, &(struct diag){ 0 });
 	assert_true(queue_order_add_id(&order.ids, "AA1"));
-	assert_true(queue_link_ask(&role, &order));
+	assert_true(queue_link_ask(role_fd, &order));
 	hears_end();
 	assert_non_null(strstr(last_line, "unknown directory"));
 }
@@ -293,7 +293,7 @@ static void refused_so(unsigned directory) {
 
 	opened(directory, "AA1", ESTALE);
 	assert_true(queue_order_add_id(&order.ids, "AA00001"));
-	assert_true(queue_link_ask(&role, &order));
+	assert_true(queue_link_ask(role_fd, &order));
 	do
 		hear(&fd);
 	while (tell.news == QUEUE_AGAIN);
@@ -309,7 +309,7 @@ TEST_IN(begin, end, a_role_that_does_not_read) {
 
 	assert_true(queue_order_add_id(&order.ids, "NONE1"));
 	for (unsigned i = 0; i < 100000 && supervisor.queue->fd >= 0; i++) {
-		(void)queue_link_ask(&role, &order);
+		(void)queue_link_ask(role_fd, &order);
 		queue_link_turn(&supervisor, clock_now_ns());
 	}
 	assert_int_equal(supervisor.queue->fd, -1);
@@ -355,7 +355,7 @@ TEST_IN(begin, end, a_role_without_a_link_is_ended) {
 	pid_t pid = role_that_stays();
 	int status;
 
-	assert_int_equal(send(role.fd, "garbage", 7, 0), 7);
+	assert_int_equal(send(role_fd, "garbage", 7, 0), 7);
 	queue_link_turn(&supervisor, clock_now_ns());
 	assert_int_equal(supervisor.queue->fd, -1);
 	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
@@ -391,8 +391,8 @@ TEST_IN(begin, end, a_subdirectory_that_is_a_link) {
 
 	assert_int_equal(mkdir(scratch_path("q4"), 0700), 0);
 	assert_int_equal(symlink("../q1", scratch_path("q4/qf")), 0);
-	queue_link_end_close(&role);
-	role.fd = queue_link_open(&supervisor, &diag);
+	close(role_fd);
+	role_fd = queue_link_open(&supervisor, &diag);
 	assert_int_equal(supervisor.queue->places.count, 3);
 	assert_non_null(strstr(last_line, "its subdirectory qf is a symbolic link"));
 	assert_false(queue_places_changed(&supervisor.queue->places, &block.generation));
@@ -493,8 +493,8 @@ static void mount_small(void) {
 		(void)rmdir(scratch_path("q5"));
 		skip();
 	}
-	queue_link_end_close(&role);
-	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+	close(role_fd);
+	role_fd = queue_link_open(&supervisor, &(struct diag){ 0 });
 	assert_int_equal(supervisor.queue->places.count, was + 1);
 }
 
@@ -558,7 +558,7 @@ TEST_IN(begin, end, a_part_of_an_id_is_no_order) {
 
 	assert_true(queue_order_add_id(&order.ids, "AA00001"));
 	assert_true(queue_order_add_id(&order.ids, "0"));
-	assert_true(queue_link_ask(&role, &order));
+	assert_true(queue_link_ask(role_fd, &order));
 	hears_end();
 	assert_non_null(strstr(last_line, "run has an invalid queue id, or too many"));
 }
@@ -572,11 +572,11 @@ TEST_IN(begin, end, no_checkpoint_is_no_order) {
 			.checkpoint = bad[i] };
 
 		assert_true(queue_order_add_id(&order.ids, "AA00001"));
-		assert_true(queue_link_ask(&role, &order));
+		assert_true(queue_link_ask(role_fd, &order));
 		hears_end();
 		assert_non_null(strstr(last_line, "checkpoint must be from 1 to 1000"));
-		queue_link_end_close(&role);
-		role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+		close(role_fd);
+		role_fd = queue_link_open(&supervisor, &(struct diag){ 0 });
 	}
 }
 
@@ -638,10 +638,10 @@ TEST_IN(begin, end, a_new_role_is_told_what_lives) {
 	write_file("sendmail", "#!/bin/sh\n" STAYS, 0755);
 	run("q1", 3, 1, false);
 	pid = tell.pid;
-	queue_link_end_close(&role);
+	close(role_fd);
 	queue_link_turn(&supervisor, clock_now_ns());
 	queue_link_close(&supervisor);
-	role.fd = queue_link_open(&supervisor, &(struct diag){ 0 });
+	role_fd = queue_link_open(&supervisor, &(struct diag){ 0 });
 	hear(&fd);
 	assert_int_equal(tell.news, QUEUE_LIVES);
 	assert_int_equal(tell.pid, pid);
@@ -689,9 +689,9 @@ TEST_IN(begin, end, runs_have_a_rate) {
 	assert_true(queue_order_add_id(&order.ids, "AA00001"));
 	/* 2 places, 100 at once of each */
 	for (order.ticket = 1; order.ticket <= 250; order.ticket++) {
-		assert_true(queue_link_ask(&role, &order));
+		assert_true(queue_link_ask(role_fd, &order));
 		queue_link_turn(&supervisor, now_ns);
-		while (queue_link_next(&role, &tell, &fd, &ended))
+		while (queue_link_next(role_fd, &tell, &fd, &ended))
 			answers++;
 	}
 	assert_int_equal(answers, 200);
@@ -701,9 +701,9 @@ TEST_IN(begin, end, runs_have_a_rate) {
 	/* 40 a second, none is lost */
 	for (unsigned i = 1; i <= 50; i++) {
 		queue_link_turn(&supervisor, now_ns + i * NS_PER_SECOND / 40);
-		assert_true(queue_link_next(&role, &tell, &fd, &ended));
+		assert_true(queue_link_next(role_fd, &tell, &fd, &ended));
 		assert_int_equal(tell.ticket, 200 + i);
-		assert_false(queue_link_next(&role, &tell, &fd, &ended));
+		assert_false(queue_link_next(role_fd, &tell, &fd, &ended));
 	}
 	queue_link_poll(&supervisor, &polled);
 	assert_int_equal(polled.fd, supervisor.queue->fd);

@@ -73,12 +73,12 @@ void queue_scan_end(struct queue *queue, bool whole) {
 	(void)queue, (void)whole;
 }
 
-struct queue_reading *queue_read_begin(struct queue *queue, unsigned directory,
+bool queue_read_begin(struct queue *queue, unsigned directory,
     const char *id, const struct queue_file *file) {
 	(void)queue, (void)directory;
 	assert_null(reading);
 	if (full)
-		return NULL;
+		return false;
 	reading = find(id);
 	if (reading == NULL) {
 		assert_true(known_count < KNOWN_MAX);
@@ -89,19 +89,19 @@ struct queue_reading *queue_read_begin(struct queue *queue, unsigned directory,
 	reading->file = *file;
 	reading->stamp = file->stamp;
 	begun++;
-	return (struct queue_reading *)(void *)reading;
+	return true;
 }
 
-struct queue_reading *queue_read_more(struct queue *queue, unsigned directory,
+bool queue_read_more(struct queue *queue, unsigned directory,
     const char *id) {
 	(void)queue, (void)directory;
 	reading = find(id);
 	assert_non_null(reading);
 	most_recipients += 10;
-	return (struct queue_reading *)(void *)reading;
+	return true;
 }
 
-bool queue_read_recipient(struct queue_reading *handle, const char *domain, size_t length) {
+bool queue_read_recipient(struct queue *queue, const char *domain, size_t length) {
 	if (reading->taken == most_recipients)
 		return false;
 	reading->taken++;
@@ -110,36 +110,29 @@ bool queue_read_recipient(struct queue_reading *handle, const char *domain, size
 	return true;
 }
 
-void queue_read_end(struct queue_reading **handle, bool whole, uint64_t place, int64_t now_ns) {
+void queue_read_end(struct queue *queue, bool whole, uint64_t place, int64_t now_ns) {
 	reading->whole = whole;
 	reading->place = place;
 	if (wants_more && !whole)
 		ask_for_more(reading->id, place);
 	reading = NULL;
-	*handle = NULL;
 }
 
-void queue_read_abandon(struct queue_reading **handle, int64_t now_ns) {
+void queue_read_abandon(struct queue *queue, int64_t now_ns) {
 	abandoned++;
 	reading = NULL;
-	*handle = NULL;
 }
 
-void queue_gone(struct queue *queue, unsigned directory, const char *id,
+void queue_forget_file(struct queue *queue, unsigned directory, const char *id, bool gone,
     int64_t now_ns) {
 	struct known *there = find(id);
 
 	(void)queue, (void)directory, (void)now_ns;
 	gone_count++;
+	dropped_count += !gone;
 	snprintf(last_gone, sizeof(last_gone), "%s", id);
 	if (there != NULL)
 		*there = known[--known_count];
-}
-
-void queue_drop(struct queue *queue, unsigned directory, const char *id,
-    int64_t now_ns) {
-	dropped_count++;
-	queue_gone(queue, directory, id, now_ns);
 }
 
 void queue_drive_beat(struct queue_drive *of) {
@@ -155,7 +148,6 @@ static struct queue_drive drive;
 static struct queue_directory directory;
 static struct queue_drive_setup setup;
 static int far_fd, notify_pipe[2], directory_fd;
-static struct diag diag;
 
 static void ask_for_more(const char *id, uint64_t place) {
 	queue_reads_add_more(&drive, 0, id, place);
@@ -182,20 +174,22 @@ static int begin(void **state) {
 	setup = (struct queue_drive_setup){ .directories = &directory, .directory_count = 1,
 		.notify_fd = notify_pipe[0], .link_fd = fds[0] };
 	far_fd = fds[1];
-	drive = (struct queue_drive){ .setup = &setup, .link = { .fd = fds[0] },
+	drive = (struct queue_drive){ .setup = &setup,
 		.now_ns = 1000 * NS_PER_SECOND, .wall_s = 5000 };
 	known_count = begun = gone_count = dropped_count = abandoned = 0;
 	most_recipients = 1000000;
 	full = wants_more = false;
 	reading = NULL;
 	catch_log(state);
-	return queue_reads_open(&drive, &diag) != 0 || queue_directory_open(&drive, &diag) != 0;
+	queue_reads_open(&drive);
+	queue_directory_open(&drive);
+	return 0;
 }
 
 static int end(void **state) {
 	queue_directory_close(&drive);
 	queue_reads_close(&drive);
-	close(drive.link.fd);
+	close(setup.link_fd);
 	close(far_fd);
 	close(directory_fd);
 	close(notify_pipe[0]);
@@ -321,11 +315,11 @@ TEST_IN(begin, end, changed_while_it_is_opened) {
 	queue_reads_ask(&drive);
 	queue_reads_add(&drive, 0, "AA1", false);
 	assert_true(obey());
-	assert_int_equal(queue_reads_count(&drive), 1);
+	assert_int_equal(drive.reads.by_file.count, 1);
 	replace("qfAA1", one);
 	settle();
 	assert_int_equal(begun, 3);
-	assert_int_equal(queue_reads_count(&drive), 0);
+	assert_int_equal(drive.reads.by_file.count, 0);
 }
 
 /* One that is being written is looked at again, for a while. */
@@ -334,14 +328,14 @@ TEST_IN(begin, end, a_file_that_is_cut) {
 	scratch_write("qfAA2", "V8\nT1\nRPFD:<u@h.ex");
 	settle();
 	assert_int_equal(known_count, 0);
-	assert_int_equal(queue_reads_count(&drive), 2);
+	assert_int_equal(drive.reads.by_file.count, 2);
 	scratch_write("qfAA1", one);
 	pass_second();
 	assert_int_equal(known_count, 1);
 	assert_int_equal(logged, 1);
 	for (unsigned i = 0; i < 10; i++)
 		pass_second();
-	assert_int_equal(queue_reads_count(&drive), 0);
+	assert_int_equal(drive.reads.by_file.count, 0);
 	assert_int_equal(logged, 2);
 	assert_non_null(strstr(last_line, "id=AA2 line=3 text=\"queue file is not managed: it "
 	    "ends too early\""));
@@ -461,7 +455,7 @@ TEST_IN(begin, end, more_that_is_wanted_while_the_file_is_read) {
 	assert_int_equal(begun, 1);
 	assert_int_equal(find("AA1")->taken, 100);
 	assert_true(find("AA1")->whole);
-	assert_int_equal(queue_reads_count(&drive), 0);
+	assert_int_equal(drive.reads.by_file.count, 0);
 }
 
 /* Somebody has had the file open, and it is as it was. */
@@ -483,7 +477,7 @@ TEST_IN(begin, end, more_that_is_wanted_while_the_file_waits) {
 	queue_reads_add(&drive, 0, "AA1", true);
 	settle();
 	assert_int_equal(begun, 2);
-	assert_int_equal(queue_reads_count(&drive), 0);
+	assert_int_equal(drive.reads.by_file.count, 0);
 }
 
 /* Nothing was taken of it, so there is no place to go on from. */
