@@ -129,8 +129,8 @@ static size_t answer_probe(const struct lookup *lookup, const struct socketmap_r
 
 	if (lookup->reader == NULL)
 		return socketmap_reply(out, SOCKETMAP_NOTFOUND, "");
-	hints_reader_ask_held(lookup->reader, row_of(lookup, request, now_ns, row, sizeof(row)),
-	    request->key, request->key_length, now_ns, &hint);
+	hints_reader_ask(lookup->reader, row_of(lookup, request, now_ns, row, sizeof(row)),
+	    request->key, request->key_length, true, now_ns, &hint);
 	if (hint.kind == HINTS_HELD)
 		held_text(&hint, text, sizeof(text));
 	else if (!probe_text(lookup, request, now_ns, text, sizeof(text)))
@@ -148,7 +148,7 @@ static size_t answer(const struct lookup *lookup,
 		return answer_probe(lookup, request, out);
 	if (lookup->reader != NULL && is_map(request, MAP_NAME))
 		hints_reader_ask(lookup->reader, row_of(lookup, request, now_ns, row, sizeof(row)),
-		    request->key, request->key_length, now_ns, &hint);
+		    request->key, request->key_length, false, now_ns, &hint);
 	switch (hint.kind) {
 	case HINTS_LANE:
 		if (!lane_text(lookup, &hint, now_ns, text, sizeof(text)))

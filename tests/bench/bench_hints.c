@@ -41,8 +41,9 @@ static size_t name_of(uint32_t number, char name[NAME]) {
 
 /* One of eight is held, the others have lanes. */
 static struct hints_writer *write_file(const char *path, uint32_t count) {
-	const struct hint_lanes lanes = { .count = 2, .lane = { 3, 1 }, .share = { 5, 2 },
-		.canary = HINTS_NO_LANE, .single = HINTS_NO_LANE };
+	static const struct hint_say held = { .kind = HINTS_HELD, .text = "421 come back later" },
+		by_lanes = { .kind = HINTS_LANE, .lanes = { .count = 2, .lane = { 3, 1 },
+		.share = { 5, 2 }, .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
 	struct hint *hints = calloc(count, sizeof(*hints));
 	char (*names)[NAME] = calloc(count, sizeof(*names));
 	uint32_t *places = calloc(count, sizeof(*places));
@@ -63,10 +64,7 @@ static struct hints_writer *write_file(const char *path, uint32_t count) {
 	for (uint32_t i = 0; i < count; i++) {
 		if (places[i] == HINTS_NO_PLACE)
 			fail("no place");
-		if (i % 8 == 0)
-			hints_writer_set_held(writer, places[i], "421 come back later", false);
-		else
-			hints_writer_set_lanes(writer, places[i], &lanes);
+		hints_writer_set(writer, places[i], i % 8 == 0 ? &held : &by_lanes);
 	}
 	if (hints_writer_publish(writer, clock_now_ns(), &diag) != 0)
 		fail(diag.text);
@@ -91,7 +89,7 @@ static double look_up(struct hints_reader *reader, uint32_t from, uint32_t count
 		char address[5 + NAME] = "user@";
 		size_t length = name_of(from + draw(random) % count, address + 5);
 
-		hints_reader_ask(reader, "out", address, 5 + length, now_ns, &answer);
+		hints_reader_ask(reader, "out", address, 5 + length, false, now_ns, &answer);
 		if ((answer.kind != HINTS_NOTHING) != known)
 			fail("a wrong answer");
 	}

@@ -60,8 +60,8 @@ static bool is_asked_for(const char *domain, const char *address, size_t length)
 static void read_it(struct hints_reader *reader, const char *address, size_t length) {
 	struct hints_answer answer;
 
-	for (unsigned i = 0; i < 3; i++) {
-		hints_reader_ask(reader, "out", address, length, NOW, &answer);
+	for (unsigned i = 0; i < 4; i++) {
+		hints_reader_ask(reader, "out", address, length, i == 3, NOW, &answer);
 		if ((answer.kind == HINTS_HELD) != (answer.text[0] != '\0') ||
 		    strnlen(answer.text, sizeof(answer.text)) > HINTS_TEXT_MAX ||
 		    strnlen(answer.domain, sizeof(answer.domain)) > HINTS_NAME_MAX ||
@@ -84,8 +84,9 @@ static void write_it(struct hints_writer *writer) {
 	static const struct hint hints[] = { { "a.example", 0, 0 },
 		{ "b.example", 0, 1 }, { "c.example", 0, 1 } };
 	static const char *const texts[] = { "held", NULL };
-	static const struct hint_lanes lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 2, 9, 1, 1,
-	    true };
+	static const struct hint_say by_lanes = { .kind = HINTS_LANE,
+		.lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 2, 9, 1, 1, true } };
+	static const struct hint_say held = { .kind = HINTS_HELD, .text = "suspended" };
 	const struct hints_table table = { .mtas = &mta, .mta_count = 1, .hints = hints,
 		.count = 3, .group_texts = texts, .group_count = 2, .recipients = 4 };
 	uint32_t places[3];
@@ -93,9 +94,9 @@ static void write_it(struct hints_writer *writer) {
 
 	if (hints_writer_build(writer, &table, places, &diag) != 0)
 		abort();
-	hints_writer_set_lanes(writer, places[1], &lanes);
+	hints_writer_set(writer, places[1], &by_lanes);
 	hints_writer_set_room(writer, 1, 3, "Postern: class b has 3 sessions");
-	hints_writer_set_held(writer, places[2], "suspended", false);
+	hints_writer_set(writer, places[2], &held);
 	if (!hints_writer_hold_recipient(writer, 0, "u@a.example", NOW + 1, "one") ||
 	    hints_writer_publish(writer, NOW, &diag) != 0)
 		abort();

@@ -281,7 +281,7 @@ static void place(struct node *node, struct mail *mail) {
 
 	if (node->remembered != mail->number ||
 	    world.now_ns - node->remembered_ns >= REMEMBERED_NS) {
-		hints_reader_ask(node->reader, "out", address, length, world.now_ns,
+		hints_reader_ask(node->reader, "out", address, length, false, world.now_ns,
 		    &node->answer);
 		node->remembered = mail->number;
 		node->remembered_ns = world.now_ns;

@@ -257,7 +257,8 @@ static void read_answer(const struct engine *engine, const struct generation *ge
 	reader = hints_reader_open(path);
 	if (reader == NULL)
 		return;
-	hints_reader_ask(reader, generation_text(generation, generation->mtas[mta].name), address, strlen(address), now_ns, &answer);
+	hints_reader_ask(reader, generation_text(generation, generation->mtas[mta].name), address,
+	    strlen(address), false, now_ns, &answer);
 	hints_reader_close(&reader);
 	next_hop = generation_site_next_hop(generation, &generation->mtas[mta], domain, length);
 	transport = generation_text(generation, generation->mtas[mta].transport);

@@ -38,14 +38,6 @@ struct hint_key {
 	bool stopped;
 };
 
-/* What mail of a key is told. */
-struct hint_say {
-	enum hints_kind kind;
-	struct hint_lanes lanes;	/* HINTS_LANE */
-	char text[HINTS_TEXT_MAX + 1];	/* HINTS_HELD */
-	bool passing;			/* HINTS_HELD: until there is room */
-};
-
 struct queue_lane {
 	/* Its last result; when mail was given to it, or no more; 0: never. */
 	int64_t last_ns, moved_ns;

@@ -276,6 +276,8 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 	struct look look = { .hints = hints, .generation = generation, .each = renew_key,
 		.now_ns = now_ns };
 
+	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
+
 	hints->scan++;
 	look_at_all(&look);
 	for (uint32_t i = 0; i < hints->key_count; i++) {
@@ -286,7 +288,7 @@ void hint_keys_scan(struct engine_hints *hints, const struct generation *generat
 		key->live = false;
 		key->group = HINTS_NO_GROUP;
 		hints_writer_regroup(hints->writer, key->place, HINTS_NO_GROUP);
-		hints_writer_set_nothing(hints->writer, key->place);
+		hints_writer_set(hints->writer, key->place, &nothing);
 	}
 }
 

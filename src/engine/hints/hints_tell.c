@@ -163,17 +163,9 @@ bool hint_say_is_same(const struct hint_say *a, const struct hint_say *b) {
 
 static void tell(struct engine_hints *hints, const struct hint_key *key,
     const struct hint_say *say) {
-	switch (key->live ? say->kind : HINTS_NOTHING) {
-	case HINTS_LANE:
-		hints_writer_set_lanes(hints->writer, key->place, &say->lanes);
-		break;
-	case HINTS_HELD:
-		hints_writer_set_held(hints->writer, key->place, say->text, say->passing);
-		break;
-	case HINTS_NOTHING:
-		hints_writer_set_nothing(hints->writer, key->place);
-		break;
-	}
+	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
+
+	hints_writer_set(hints->writer, key->place, key->live ? say : &nothing);
 }
 
 void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,

@@ -96,6 +96,21 @@ struct hints_table {
 	size_t recipients;		/* that may be held at once */
 };
 
+enum hints_kind {
+	HINTS_NOTHING,	/* as without us */
+	HINTS_LANE,
+	HINTS_HELD,
+};
+
+/* What mail of a key is told. */
+struct hint_say {
+	enum hints_kind kind;
+	struct hint_lanes lanes;	/* LANE: by which it goes */
+	char text[HINTS_TEXT_MAX + 1];	/* HELD: follows "retry:4.7.1 " */
+	bool passing;			/* HELD: only until there is room; what is in none of its
+					 * lanes need not wait */
+};
+
 /* `path` names the file that hints_writer_publish makes; `group`: whose it is, then
  * others cannot read it, or (gid_t)-1: everybody can.  A file that an earlier writer
  * left there is marked replaced by the first publication. */
@@ -136,15 +151,8 @@ void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
 void hints_writer_set_room(struct hints_writer *writer, uint32_t group, uint32_t room,
     const char *text);
 
-/* Mail of the key goes by these lanes. */
-void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
-    const struct hint_lanes *lanes);
-/* It is held; `text` follows "retry:4.7.1 ".  `passing`: only until there is room; what is in
- * none of its lanes need not wait. */
-void hints_writer_set_held(struct hints_writer *writer, uint32_t place,
-    const char *text, bool passing);
-/* Mail does what the mail server would do. */
-void hints_writer_set_nothing(struct hints_writer *writer, uint32_t place);
+/* What mail of the key does from now on. */
+void hints_writer_set(struct hints_writer *writer, uint32_t place, const struct hint_say *say);
 
 /* One recipient is held until then, or (text NULL) no more.  `address` in lower case.
  * False: no room. */
@@ -171,11 +179,6 @@ void hints_reader_close(struct hints_reader **reader);
  * Whoever asks a reader more than once needs it. */
 void hints_reader_outlive_cuts(void);
 
-enum hints_kind {
-	HINTS_NOTHING,	/* as without us */
-	HINTS_LANE,
-	HINTS_HELD,
-};
 struct hints_answer {
 	enum hints_kind kind;
 	uint16_t width;				/* LANE */
@@ -185,13 +188,11 @@ struct hints_answer {
 };
 
 /* What mail for user@domain (any case) is to do now.  HINTS_NOTHING wherever there is
- * a doubt: no file, foreign, of another boot, stale, torn, cut short. */
+ * a doubt: no file, foreign, of another boot, stale, torn, cut short.  `only_held`: for what goes
+ * by no lane of the key: HINTS_HELD, but not in passing, or HINTS_NOTHING; takes no turn and no
+ * canary from mail. */
 void hints_reader_ask(struct hints_reader *reader, const char *mta,
-    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer);
-
-/* The same for what goes by no lane of the key: HINTS_HELD, but not in passing, or
- * HINTS_NOTHING.  Takes no turn and no canary from mail. */
-void hints_reader_ask_held(struct hints_reader *reader, const char *mta,
-    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer);
+    const char *address, size_t length, bool only_held, int64_t now_ns,
+    struct hints_answer *answer);
 
 #endif

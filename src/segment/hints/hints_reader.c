@@ -284,21 +284,29 @@ static void answer_unknown(struct hints_reader *reader, uint8_t mta,
 	answer->unknown = true;
 }
 
-/* What the key's own word says; the word may change while it is read. */
-static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place,
+/* What its group and its own word say; the word may change while it is read. */
+static void answer_key(struct hints_reader *reader, const struct key *domain,
     struct hints_answer *answer) {
-	const struct hints_bucket *bucket = (const struct hints_bucket *)table_at(reader,
-	    reader->header.buckets_offset) + place;
+	const struct hints_bucket *bucket = table_at(reader, reader->header.buckets_offset);
+	uint32_t place = find_key(reader, domain);
 
+	if (place == HINTS_NO_PLACE) {
+		if (!reader->only_held)
+			answer_unknown(reader, domain->mta, answer);
+		return;
+	}
+	bucket += place;
+	if (group_holds(reader, RELAXED(bucket->group), answer->text)) {
+		answer->kind = HINTS_HELD;
+		return;
+	}
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
-		uint64_t word = atomic_load_explicit(&bucket->word,
-		    memory_order_acquire);
+		uint64_t word = atomic_load_explicit(&bucket->word, memory_order_acquire);
 
 		switch (word & 3) {
 		case HINTS_WORD_LANES:
-			if (reader->only_held)
-				return;
-			answer_lane(reader, mta, place, word, bucket, answer);
+			if (!reader->only_held)
+				answer_lane(reader, domain->mta, place, word, bucket, answer);
 			return;
 		case HINTS_WORD_HELD:
 			if (reader->only_held && (word & HINTS_WORD_PASSING) != 0)
@@ -313,34 +321,14 @@ static void answer_word(struct hints_reader *reader, uint8_t mta, uint32_t place
 	}
 }
 
-static void answer_key(struct hints_reader *reader, const struct key *domain,
-    struct hints_answer *answer) {
-	const struct hints_bucket *buckets = table_at(reader, reader->header.buckets_offset);
-	uint32_t place = find_key(reader, domain);
-
-	if (place == HINTS_NO_PLACE) {
-		if (!reader->only_held)
-			answer_unknown(reader, domain->mta, answer);
-	} else if (group_holds(reader, RELAXED(buckets[place].group), answer->text))
-		answer->kind = HINTS_HELD;
-	else
-		answer_word(reader, domain->mta, place, answer);
-	if (answer->kind == HINTS_LANE) {
-		memcpy(answer->domain, domain->text, domain->length);
-		answer->domain[domain->length] = '\0';
-	}
-}
-
-static void reader_ask(struct hints_reader *reader, const char *mta, const char *address,
-    size_t length, int64_t now_ns, struct hints_answer *answer) {
-	struct key whole = { .text = NULL }, domain;
-	char lower[HINTS_ADDRESS_MAX];
+/* "USER@DOMAIN": all of it, and the domain.  False: there is no key that it may be. */
+static bool read_address(const char *address, size_t length, char lower[HINTS_ADDRESS_MAX],
+    struct key *whole, struct key *domain) {
 	const char *at;
 
 	/* an answer names the domain as text: it would end at a NUL */
-	if (length == 0 || length > sizeof(lower) || memchr(address, '\0', length) != NULL ||
-	    !hints_reader_find_file(reader, now_ns) || !find_mta(&reader->header, mta, &whole.mta))
-		return;
+	if (length == 0 || length > HINTS_ADDRESS_MAX || memchr(address, '\0', length) != NULL)
+		return false;
 	for (size_t i = 0; i < length; i++)
 		lower[i] = address[i] >= 'A' && address[i] <= 'Z' ?
 		    (char)(address[i] | 0x20) : address[i];
@@ -348,41 +336,39 @@ static void reader_ask(struct hints_reader *reader, const char *mta, const char 
 		length--;
 	at = memrchr(lower, '@', length);
 	if (at == NULL || at == lower)
-		return;
-	whole.text = lower;
-	whole.length = length;
-	domain = (struct key){ whole.mta, at + 1, length - (size_t)(at + 1 - lower) };
-	if (domain.length == 0 || domain.length > HINTS_NAME_MAX)
-		return;
-	if (recipient_is_held(reader, &whole, now_ns, answer->text))
-		answer->kind = HINTS_HELD;
-	else
-		answer_key(reader, &domain, answer);
-	if (answer->kind != HINTS_HELD)
-		answer->text[0] = '\0';
+		return false;
+	*whole = (struct key){ .text = lower, .length = length };
+	*domain = (struct key){ .text = at + 1, .length = length - (size_t)(at + 1 - lower) };
+	return domain->length > 0 && domain->length <= HINTS_NAME_MAX;
 }
 
-static void reader_ask_guarded(struct hints_reader *reader, const char *mta,
-    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
+void hints_reader_ask(struct hints_reader *reader, const char *mta, const char *address,
+    size_t length, bool only_held, int64_t now_ns, struct hints_answer *answer) {
+	char lower[HINTS_ADDRESS_MAX];
+	struct key whole, domain;
+
 	reader->now_ns = now_ns;
+	reader->only_held = only_held;
 	*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	hints_guard((void *)(uintptr_t)reader->live, reader->bytes);
-	reader_ask(reader, mta, address, length, now_ns, answer);
+	if (read_address(address, length, lower, &whole, &domain) &&
+	    hints_reader_find_file(reader, now_ns) &&
+	    find_mta(&reader->header, mta, &whole.mta)) {
+		domain.mta = whole.mta;
+		if (recipient_is_held(reader, &whole, now_ns, answer->text))
+			answer->kind = HINTS_HELD;
+		else
+			answer_key(reader, &domain, answer);
+		if (answer->kind == HINTS_LANE) {
+			memcpy(answer->domain, domain.text, domain.length);
+			answer->domain[domain.length] = '\0';
+		}
+		if (answer->kind != HINTS_HELD)
+			answer->text[0] = '\0';
+	}
 	if (hints_guard_was_cut()) {
 		hints_reader_forget(reader);
 		*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	}
 	hints_guard(NULL, 0);
-}
-
-void hints_reader_ask(struct hints_reader *reader, const char *mta,
-    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
-	reader->only_held = false;
-	reader_ask_guarded(reader, mta, address, length, now_ns, answer);
-}
-
-void hints_reader_ask_held(struct hints_reader *reader, const char *mta,
-    const char *address, size_t length, int64_t now_ns, struct hints_answer *answer) {
-	reader->only_held = true;
-	reader_ask_guarded(reader, mta, address, length, now_ns, answer);
 }

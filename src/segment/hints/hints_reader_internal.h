@@ -30,7 +30,7 @@ struct hints_reader {
 	uint16_t since;			/* HINTS_MOMENT when it was mapped */
 	uint32_t turn;			/* of lanes that share a key's mail */
 	int64_t now_ns;			/* of the question */
-	bool only_held;			/* hints_reader_ask_held */
+	bool only_held;			/* as it is asked now */
 	struct begun begun[BEGUN_MAX];	/* in a ring; of the file that is mapped */
 	uint32_t begun_next;
 	struct given *given;		/* for each bucket */

@@ -219,55 +219,30 @@ static uint64_t write_reason(struct hints_file *file, uint32_t number, bool is_m
 
 /* --- what keys say ----------------------------------------------------------- */
 
-static void set_word(struct hints_file *file, uint32_t place, uint64_t word,
-    uint32_t reason) {
-	uint32_t before = file->reason_of[place];
+void hints_writer_set(struct hints_writer *writer, uint32_t place, const struct hint_say *say) {
+	struct hints_file *file = file_of(writer);
+	struct hints_bucket *bucket;
+	uint64_t word = HINTS_WORD_NOTHING;
+	uint32_t before, reason = 0;
 
+	if (file->reason_of == NULL || place >= file->header->bucket_count)
+		return;
+	bucket = bucket_at(file, place);
+	before = file->reason_of[place];
+	if (say->kind == HINTS_HELD) {
+		reason = before != 0 ? before : take_reason(file);
+		word = write_reason(file, reason, before != 0, say->text) |
+		    (say->passing ? HINTS_WORD_PASSING : 0);
+	} else if (say->kind == HINTS_LANE) {
+		STORE(bucket->issued, HINTS_MOMENT(say->lanes.canary_ns) |
+		    (uint32_t)HINTS_MOMENT(say->lanes.single_ns) << 16);
+		STORE(bucket->single, hints_single_word(&say->lanes));
+		word = hints_word_lanes(&say->lanes);
+	}
 	file->reason_of[place] = reason;
-	atomic_store_explicit(&bucket_at(file, place)->word, word,
-	    memory_order_release);
+	atomic_store_explicit(&bucket->word, word, memory_order_release);
 	if (before != reason)
 		give_reason(file, before);
-}
-
-static bool is_place(const struct hints_file *file, uint32_t place) {
-	return file->reason_of != NULL && place < file->header->bucket_count;
-}
-
-void hints_writer_set_lanes(struct hints_writer *writer, uint32_t place,
-    const struct hint_lanes *lanes) {
-	struct hints_file *file = file_of(writer);
-
-	if (!is_place(file, place))
-		return;
-	STORE(bucket_at(file, place)->issued,
-	    HINTS_MOMENT(lanes->canary_ns) | (uint32_t)HINTS_MOMENT(lanes->single_ns) << 16);
-	STORE(bucket_at(file, place)->single, hints_single_word(lanes));
-	set_word(file, place, hints_word_lanes(lanes), 0);
-}
-
-void hints_writer_set_held(struct hints_writer *writer, uint32_t place,
-    const char *text, bool passing) {
-	struct hints_file *file = file_of(writer);
-	uint64_t bit = passing ? HINTS_WORD_PASSING : 0;
-	uint32_t reason;
-
-	if (!is_place(file, place))
-		return;
-	reason = file->reason_of[place];
-	if (reason != 0)
-		set_word(file, place, write_reason(file, reason, true, text) | bit, reason);
-	else {
-		reason = take_reason(file);
-		set_word(file, place, write_reason(file, reason, false, text) | bit, reason);
-	}
-}
-
-void hints_writer_set_nothing(struct hints_writer *writer, uint32_t place) {
-	struct hints_file *file = file_of(writer);
-
-	if (is_place(file, place))
-		set_word(file, place, HINTS_WORD_NOTHING, 0);
 }
 
 /* --- recipients -------------------------------------------------------------- */

@@ -107,7 +107,8 @@ const struct hints_answer *look_up(const char *domain) {
 	char address[300];
 
 	snprintf(address, sizeof(address), "u@%s", domain);
-	hints_reader_ask(world->reader, "out", address, strlen(address), world->now_ns, &answer);
+	hints_reader_ask(world->reader, "out", address, strlen(address), false, world->now_ns,
+	    &answer);
 	return &answer;
 }
 

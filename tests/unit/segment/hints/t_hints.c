@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include "tests/unit/test.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "segment/hints/hints_internal.h"
 #include "segment/hints/hints_guard.h"
 #include "tests/unit/scratch.h"
@@ -68,11 +69,27 @@ static void publish(const struct hint *hints, size_t count,
 	put();
 }
 
+static void set_lanes(uint32_t at, const struct hint_lanes *lanes) {
+	hints_writer_set(place->writer, at,
+	    &(struct hint_say){ .kind = HINTS_LANE, .lanes = *lanes });
+}
+
+static void set_held(uint32_t at, const char *text, bool passing) {
+	struct hint_say say = { .kind = HINTS_HELD, .passing = passing };
+
+	(void)text_copy(say.text, sizeof(say.text), text, strlen(text));
+	hints_writer_set(place->writer, at, &say);
+}
+
+static void set_nothing(uint32_t at) {
+	hints_writer_set(place->writer, at, &(struct hint_say){ .kind = HINTS_NOTHING });
+}
+
 static const struct hints_answer *ask_whole(const char *mta,
     const char *address, int64_t now_ns) {
 	static struct hints_answer answer;
 
-	hints_reader_ask(place->reader, mta, address, strlen(address), now_ns, &answer);
+	hints_reader_ask(place->reader, mta, address, strlen(address), false, now_ns, &answer);
 	return &answer;
 }
 
@@ -281,11 +298,11 @@ TEST_IN(set_up, tear_down, lanes_share_the_mail) {
 
 	build(two, 2, first_held, 2);
 	hints_writer_hold_group(place->writer, 0, NULL);
-	hints_writer_set_lanes(place->writer, places[0], &one);
+	set_lanes(places[0], &one);
 	put();
 	assert_int_equal(dealt("a.example", 10, 5), 10);
 	assert_int_equal(ask_whole("out", "u@b.example", NOW)->kind, HINTS_NOTHING);
-	hints_writer_set_lanes(place->writer, places[0], &three);
+	set_lanes(places[0], &three);
 	deal("A.EXAMPLE", 900, widths);
 	assert_in_range(widths[5], 495, 505);
 	assert_in_range(widths[3], 295, 305);
@@ -299,7 +316,7 @@ TEST_IN(set_up, tear_down, lanes_share_the_mail) {
 	assert_string_equal(ask("out", "a.example", NOW), "full");
 	hints_writer_regroup(place->writer, places[0], HINTS_NO_GROUP);
 	deal("a.example", 1, widths);
-	hints_writer_set_nothing(place->writer, places[0]);
+	set_nothing(places[0]);
 	assert_int_equal(ask_whole("out", "u@a.example", NOW)->kind, HINTS_NOTHING);
 }
 
@@ -309,26 +326,26 @@ TEST_IN(set_up, tear_down, a_canary_is_one_message) {
 	unsigned widths[32];
 
 	build(two, 2, NULL, 0);
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	set_lanes(places[0], &lanes);
 	lanes.canary = HINTS_NO_LANE;
-	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	set_lanes(places[1], &lanes);
 	put();
 	assert_int_equal(dealt("a.example", 60, 2), 1);
 	assert_int_equal(dealt("b.example", 60, 2), 0);
 	lanes.canary = 1;
 	lanes.serial = 8;
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	set_lanes(places[0], &lanes);
 	assert_int_equal(dealt("a.example", 60, 2), 1);
 	/* shares that were given anew are no new canary */
 	lanes.share[0] = 50;
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	set_lanes(places[0], &lanes);
 	assert_int_equal(dealt("a.example", 60, 2), 0);
 	/* single messages likewise, beside it */
 	lanes.single = 4;
 	for (unsigned i = 0; i < 3; i++) {
 		lanes.single_serial = (uint16_t)(UINT16_MAX + i);
 		lanes.serial = (uint8_t)(9 + i);
-		hints_writer_set_lanes(place->writer, places[0], &lanes);
+		set_lanes(places[0], &lanes);
 		deal("a.example", 20, widths);
 		assert_int_equal(widths[10], 1);
 		assert_int_equal(widths[2], 1);
@@ -342,13 +359,13 @@ TEST_IN(set_up, tear_down, the_first_single_messages_that_are_offered_are_all_gi
 	    0, 0, false };
 
 	build(two, 2, NULL, 0);
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	set_lanes(places[0], &lanes);
 	put();
 	assert_int_equal(dealt("a.example", 20, 5), 20);
 	lanes.single = 4;
 	lanes.single_serial = lanes.single_count = 3;
 	lanes.single_ns = NOW + NS_PER_SECOND;
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	set_lanes(places[0], &lanes);
 	assert_int_equal(dealt("a.example", 20, 10), 3);
 	assert_int_equal(dealt("a.example", 20, 10), 0);
 }
@@ -360,8 +377,8 @@ TEST_IN(set_up, tear_down, a_process_that_comes_later_gives_no_canary_again) {
 	unsigned widths[32];
 
 	build(two, 2, NULL, 0);
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
-	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	set_lanes(places[0], &lanes);
+	set_lanes(places[1], &lanes);
 	put();
 	deal("a.example", 60, widths);
 	assert_int_equal(widths[2], 1);
@@ -374,25 +391,25 @@ TEST_IN(set_up, tear_down, a_process_that_comes_later_gives_no_canary_again) {
 	/* what is offered from then on is its own */
 	lanes.canary_ns = lanes.single_ns = NOW + 2 * NS_PER_SECOND;
 	lanes.serial++;
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
+	set_lanes(places[0], &lanes);
 	deal("a.example", 60, widths);
 	assert_int_equal(widths[2], 1);
 	assert_int_equal(widths[10], 0);
 	lanes.single_serial++;
-	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	set_lanes(places[1], &lanes);
 	deal("b.example", 60, widths);
 	assert_int_equal(widths[2], 1);
 	assert_int_equal(widths[10], 1);
 	/* three were offered before anybody asked, one of which is not awaited any more */
 	lanes.single_serial = (uint16_t)(lanes.single_serial + 3);
 	lanes.single_count = 2;
-	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	set_lanes(places[1], &lanes);
 	assert_int_equal(dealt("b.example", 1, 10), 1);
 	lanes.single_serial++;
-	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	set_lanes(places[1], &lanes);
 	assert_int_equal(dealt("b.example", 60, 10), 2);
 	lanes.single_serial = UINT16_MAX;
-	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	set_lanes(places[1], &lanes);
 	assert_int_equal(dealt("b.example", 60, 10), 2);
 	assert_int_equal(dealt("b.example", 60, 10), 0);
 }
@@ -424,7 +441,7 @@ TEST_IN(set_up, tear_down, a_file_that_is_cut_short_is_not_believed) {
 static const char *ask_probe(const char *address) {
 	static struct hints_answer answer;
 
-	hints_reader_ask_held(place->reader, "out", address, strlen(address), NOW, &answer);
+	hints_reader_ask(place->reader, "out", address, strlen(address), true, NOW, &answer);
 	return answer.kind == HINTS_HELD ? answer.text : "";
 }
 
@@ -437,10 +454,10 @@ TEST_IN(set_up, tear_down, what_begins_takes_room_of_its_group) {
 		true };
 
 	publish(hints, 4, none, 2);
-	hints_writer_set_lanes(place->writer, places[0], &lanes);
-	hints_writer_set_lanes(place->writer, places[1], &lanes);
+	set_lanes(places[0], &lanes);
+	set_lanes(places[1], &lanes);
 	lanes.lane[0] = 0;
-	hints_writer_set_lanes(place->writer, places[3], &lanes);
+	set_lanes(places[3], &lanes);
 	/* any number may */
 	assert_null(ask("out", "a.example", NOW));
 	assert_null(ask("out", "b.example", NOW));
@@ -460,7 +477,7 @@ TEST_IN(set_up, tear_down, what_begins_takes_room_of_its_group) {
 	assert_string_equal(ask("out", "a.example", NOW + 2 * HINTS_BEGINS_NS), "no room");
 	/* where mail waits in the lanes it may go there */
 	lanes.begins = false;
-	hints_writer_set_lanes(place->writer, places[3], &lanes);
+	set_lanes(places[3], &lanes);
 	assert_null(ask("out", "d.example", NOW + 2 * HINTS_BEGINS_NS));
 }
 
@@ -472,9 +489,9 @@ TEST_IN(set_up, tear_down, what_goes_by_no_lane_is_held_but_not_in_passing) {
 	publish(hints, 3, first_held, 2);
 	assert_string_equal(ask_probe("u@a.example"), "class one");
 	assert_string_equal(ask_probe("u@nobody.example"), "");
-	hints_writer_set_held(place->writer, places[1], "it is suspended", false);
+	set_held(places[1], "it is suspended", false);
 	assert_string_equal(ask_probe("u@B.example"), "it is suspended");
-	hints_writer_set_held(place->writer, places[1], "others go first", true);
+	set_held(places[1], "others go first", true);
 	assert_string_equal(ask_probe("u@b.example"), "");
 	assert_string_equal(ask("out", "b.example", NOW), "others go first");
 	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@c.example", NOW + 1,
@@ -482,7 +499,7 @@ TEST_IN(set_up, tear_down, what_goes_by_no_lane_is_held_but_not_in_passing) {
 	assert_string_equal(ask_probe("u@c.example"), "the mailbox is full");
 	assert_true(hints_writer_hold_recipient(place->writer, OUT, "u@c.example", 0, NULL));
 	/* nor does it take the canary */
-	hints_writer_set_lanes(place->writer, places[2], &lanes);
+	set_lanes(places[2], &lanes);
 	assert_string_equal(ask_probe("v@c.example"), "");
 	assert_int_equal(dealt("c.example", 20, 2), 1);
 }
@@ -493,7 +510,7 @@ TEST_IN(set_up, tear_down, a_lane_s_answer_names_the_domain_that_was_asked_for) 
 	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 
 	build(hints, 1, NULL, 0);
-	hints_writer_set_lanes(place->writer, places[0], &one);
+	set_lanes(places[0], &one);
 	put();
 	assert_string_equal(ask_whole("out", "u@A.Example.", NOW)->domain, "a.example");
 }
@@ -520,7 +537,7 @@ static void publish_lanes(void) {
 	    HINTS_NO_LANE, 0, 0, 0, 0, false };
 
 	build(hints, 2, first_held, 1);
-	hints_writer_set_lanes(place->writer, places[0], &one);
+	set_lanes(places[0], &one);
 	put();
 }
 
@@ -668,19 +685,19 @@ TEST_IN(set_up, tear_down, destinations_are_held_for_a_reason) {
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 500; i++) {
 			snprintf(text, sizeof(text), "reason %u %u", round, i);
-			hints_writer_set_held(place->writer, places[i], text, false);
+			set_held(places[i], text, false);
 			assert_string_equal(ask("out", names[i], NOW), text);
 		}
 		for (unsigned i = 0; i < 500; i++) {
 			snprintf(text, sizeof(text), "reason %u %u", round, i);
 			assert_string_equal(ask("out", names[i], NOW), text);
-			hints_writer_set_nothing(place->writer, places[i]);
+			set_nothing(places[i]);
 			assert_null(ask("out", names[i], NOW));
 		}
 	}
 	/* more than there are reasons: all are held, for one that they share */
 	for (unsigned i = 0; i < 2000; i++)
-		hints_writer_set_held(place->writer, places[i], "mine", false);
+		set_held(places[i], "mine", false);
 	for (unsigned i = 0; i < 2000; i++) {
 		const char *said = ask("out", names[i], NOW);
 
@@ -691,8 +708,8 @@ TEST_IN(set_up, tear_down, destinations_are_held_for_a_reason) {
 	assert_int_equal(held, 2000);
 	assert_in_range(shared, 1, 1999);
 	for (unsigned i = 0; i < 2000; i++)
-		hints_writer_set_nothing(place->writer, places[i]);
-	hints_writer_set_held(place->writer, places[1999], "mine", false);
+		set_nothing(places[i]);
+	set_held(places[1999], "mine", false);
 	snprintf(name, sizeof(name), "%s", names[1999]);
 	assert_string_equal(ask("out", name, NOW), "mine");
 	free(hints);
@@ -717,7 +734,7 @@ TEST_IN(set_up, tear_down, keys_come_while_there_is_room) {
 		if (at == HINTS_NO_PLACE)
 			break;
 		assert_int_equal(hints_writer_add(place->writer, &more), at);
-		hints_writer_set_lanes(place->writer, at, &one);
+		set_lanes(at, &one);
 		snprintf(name, sizeof(name), "u@more%u.example", came);
 		assert_int_equal(ask_whole("out", name, NOW)->kind, HINTS_LANE);
 	}
@@ -817,7 +834,7 @@ TEST_IN(set_up, tear_down, domains_that_are_no_key_go_by_lanes) {
 	assert_int_equal(by[5] + by[2], 700);
 	assert_int_equal(ask_whole("out", "u@a.example", NOW)->kind, HINTS_NOTHING);
 	assert_int_equal(ask_whole("other", "u@new.example", NOW)->kind, HINTS_NOTHING);
-	hints_reader_ask(place->reader, "out", "u@new\0.example", 14, NOW, &answer);
+	hints_reader_ask(place->reader, "out", "u@new\0.example", 14, false, NOW, &answer);
 	assert_int_equal(answer.kind, HINTS_NOTHING);
 	assert_int_equal(ask_whole("out", "u@new.example", NOW + 6 * NS_PER_SECOND)->kind,
 	    HINTS_NOTHING);

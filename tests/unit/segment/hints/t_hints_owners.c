@@ -137,7 +137,7 @@ static const char *told(unsigned mta, const char *domain) {
 	snprintf(address, sizeof(address), "u@%s", domain);
 	for (unsigned i = 0; i < 100; i++) {
 		hints_reader_ask(place->reader, mta == DIRECT ? "direct" : "smart", address,
-		    strlen(address), place->now_ns, &answer);
+		    strlen(address), false, place->now_ns, &answer);
 		if (answer.kind != HINTS_LANE)
 			return answer.kind == HINTS_HELD ? "held" : "-";
 		if (answer.width > widest)
