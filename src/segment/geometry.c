@@ -190,10 +190,8 @@ static void place_states(struct segment_header *header, uint64_t *end) {
 	uint32_t each = destinations->per_shard;
 
 	header->states_offset = place_bytes(end, shards * sizeof(struct state_shard));
-	header->changed_offset = place_set(destinations, end);
-	header->timed_offset = place_set(destinations, end);
-	header->unkept_offset = place_set(destinations, end);
-	header->unshared_offset = place_set(destinations, end);
+	for (unsigned i = 0; i < STATE_SETS; i++)
+		header->state_sets[i] = place_set(destinations, end);
 	header->reasons_per_shard = (uint32_t)within(
 	    each / DESTINATIONS_PER_REASON, REASONS_LEAST, each);
 	header->reasons_offset = place_bytes(end, shards * header->reasons_per_shard *

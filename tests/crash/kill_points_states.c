@@ -201,7 +201,7 @@ static bool slot_adds_up(const struct learned *table, uint32_t shard,
 	const struct segment_header *header = table->header;
 	const _Atomic uint64_t *slot = learned_slot(table, shard, number);
 	const _Atomic uint64_t *timed = (const void *)((const char *)header +
-	    header->timed_offset + ((size_t)shard * learned_set_words(&header->destinations) +
+	    header->state_sets[STATES_TIMED] + ((size_t)shard * learned_set_words(&header->destinations) +
 		number / 64) * 8);
 	uint64_t kept[KEPT_WORDS], window[WINDOW_WORDS];
 	unsigned connected, flights;

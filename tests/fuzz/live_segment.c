@@ -248,16 +248,18 @@ static void look_at_window(void *context, const struct destination_window *windo
 }
 
 static void follow(struct live *live, uint8_t number) {
-	struct learned_follower at = { .word = 0 };
 	struct segment *segment = live->site.segment;
+	struct destination_window window;
 
-	(void)states_changed(segment, look_at_window, NULL);
-	(void)states_unkept(segment, &at, 1000, look_at_window, NULL);
-	(void)states_unshared(segment, look_at_window, NULL);
-	(void)states_each_timed(segment, look_at_window, NULL);
+	for (enum state_set set = 0; set < STATE_SETS; set++) {
+		struct learned_follower at = { .word = 0 };
+
+		while (states_next(segment, set, &at, &window))
+			look_at_window(NULL, &window);
+	}
 	(void)states_each(segment, look_at_window, NULL);
 	if (number % 8 == 0) {
-		states_unkeep_all(segment);
+		states_mark_all(segment, STATES_UNKEPT);
 		destinations_forget_mta(segment, number % SEGMENT_MTAS, time_of(number));
 	}
 }

@@ -368,7 +368,7 @@ void knowledge_heard_all(struct knowledge_store *store, bool all, int64_t now_ns
 	if (!store->heard) {
 		store->heard = true;
 		store->heard_ns = now_ns;
-		states_unshare_all(store->engine->segment);
+		states_mark_all(store->engine->segment, STATES_UNSHARED);
 	}
 	for (uint32_t i = 0; (all || store->unplaced > 0) && i < store->count; i++) {
 		struct knowledge_entry *entry = &store->entries[i];
@@ -450,7 +450,7 @@ static void begin(struct knowledge_store *store) {
 		return;
 	store->begun = true;
 	knowledge_pools_begin(store);
-	states_unshare_all(store->engine->segment);
+	states_mark_all(store->engine->segment, STATES_UNSHARED);
 }
 
 void knowledge_turn(struct knowledge_store *store, const struct generation *generation,

@@ -262,17 +262,16 @@ void knowledge_look_at(struct knowledge_store *store, const struct destination_w
 	knowledge_set_applies(store, entry, true);
 }
 
-static void look_at(void *context, const struct destination_window *window) {
-	knowledge_look_at(context, window);
-}
-
 void knowledge_look(struct knowledge_store *store, int64_t now_ns) {
+	struct learned_follower at = { .word = 0 };
+	struct destination_window window;
+
 	store->now_ns = now_ns;
-	(void)states_unshared(store->engine->segment, look_at, store);
+	while (states_next(store->engine->segment, STATES_UNSHARED, &at, &window))
+		knowledge_look_at(store, &window);
 }
 
-static void look_alone_at(void *context, const struct destination_window *window) {
-	struct knowledge_store *store = context;
+static void look_alone_at(struct knowledge_store *store, const struct destination_window *window) {
 	uint16_t ceiling = window->state.begun ? window->state.window.ceiling : 0;
 	struct knowledge_entry *entry = knowledge_entry(store, window->name, false);
 	struct window_owner owner;
@@ -288,6 +287,10 @@ static void look_alone_at(void *context, const struct destination_window *window
 }
 
 void knowledge_look_alone(struct knowledge_store *store, int64_t now_ns) {
+	struct learned_follower at = { .word = 0 };
+	struct destination_window window;
+
 	store->now_ns = now_ns;
-	(void)states_unshared(store->engine->segment, look_alone_at, store);
+	while (states_next(store->engine->segment, STATES_UNSHARED, &at, &window))
+		look_alone_at(store, &window);
 }

@@ -40,8 +40,7 @@ static int64_t due_ns(const struct window *window) {
 	return window->canary_out != 0 && window->canary_ns < due_ns ? window->canary_ns : due_ns;
 }
 
-static void look(void *context, const struct destination_window *one) {
-	struct due *due = context;
+static void add_due(struct due *due, const struct destination_window *one) {
 	int64_t at_ns = due_ns(&one->state.window);
 
 	if (!one->state.begun)
@@ -109,6 +108,8 @@ int64_t windows_turn(struct engine *engine, const struct generation *generation,
 	struct windows_time *time = &engine->windows_time;
 	struct due due = { .count = 0, .generation = generation, .now_ns = now_ns,
 		.next_ns = now_ns + EXPIRE_NS };
+	struct learned_follower at = { .word = 0 };
+	struct destination_window timed;
 
 	if (look_after_flights(engine, now_ns))
 		due.next_ns = now_ns + FLIGHTS_NS;
@@ -116,7 +117,8 @@ int64_t windows_turn(struct engine *engine, const struct generation *generation,
 		(void)recipients_expire(engine->segment, now_ns);
 		time->expired_ns = now_ns;
 	}
-	(void)states_each_timed(engine->segment, look, &due);
+	while (states_next(engine->segment, STATES_TIMED, &at, &timed))
+		add_due(&due, &timed);
 	for (unsigned i = 0; i < due.count; i++)
 		turn(engine, generation, &due.owners[i], now_ns);
 	return due.next_ns;

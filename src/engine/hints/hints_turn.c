@@ -219,20 +219,18 @@ static void renew_recipients(struct engine_hints *hints,
 
 /* --- a turn ------------------------------------------------------------------------------ */
 
-static void changed_before(void *context, const struct destination_window *window) {
-	(void)context;
-	(void)window;
-}
-
 /* Everything is said anew.  -1 with *diag: the file before stays. */
 static int build(struct engine_hints *hints, const struct generation *generation,
     int64_t now_ns, struct diag *diag) {
+	struct learned_follower before = { .word = 0 };
 	bool was_current = is_current(hints, generation);
+	struct destination_window window;
 	int result;
 
 	if (hints->generation != generation->number)
 		hint_queues_configure(hints, generation);
-	(void)states_changed(hints->engine->segment, changed_before, NULL);
+	while (states_next(hints->engine->segment, STATES_CHANGED, &before, &window))
+		;
 	result = hint_keys_build(hints, generation, now_ns, diag);
 	if (result == 0) {
 		renew_recipients(hints, generation, true, true, now_ns);
@@ -292,19 +290,6 @@ static int look(struct engine_hints *hints, const struct generation *generation,
 	return result;
 }
 
-struct following {
-	struct engine_hints *hints;
-	const struct generation *generation;
-	int64_t now_ns;
-};
-
-static void follow(void *context, const struct destination_window *window) {
-	const struct following *following = context;
-
-	hint_keys_renew(following->hints, following->generation, window->name,
-	    following->now_ns);
-}
-
 /* Is there any Postfix to give hints to? */
 static bool is_wanted(const struct generation *generation) {
 	for (uint32_t i = 0; i < generation->mta_count; i++)
@@ -315,7 +300,8 @@ static bool is_wanted(const struct generation *generation) {
 
 int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *diag) {
 	const struct generation *generation = engine_pin(hints->engine);
-	struct following following = { hints, generation, now_ns };
+	struct learned_follower changed = { .word = 0 };
+	struct destination_window window;
 	bool looked;
 	int result = 0;
 
@@ -339,7 +325,8 @@ int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *d
 	}
 	if (!is_current(hints, generation))
 		goto out;
-	(void)states_changed(hints->engine->segment, follow, &following);
+	while (states_next(hints->engine->segment, STATES_CHANGED, &changed, &window))
+		hint_keys_renew(hints, generation, window.name, now_ns);
 	hints->turned_ns = now_ns;
 	hint_queues_turn(hints, generation, now_ns);
 	renew_recipients(hints, generation, false, looked, now_ns);

@@ -73,8 +73,8 @@ void journal_states_close(struct journal_states **state) {
 
 /* --- records ---------------------------------------------------------------------- */
 
-static void write_destination(void *context, const struct destination_window *window) {
-	struct journal_states *state = context;
+static void write_destination(struct journal_states *state,
+    const struct destination_window *window) {
 	const struct segment *segment = state->keep.engine->segment;
 	char text[JOURNAL_STATE_TEXT_MAX];
 	size_t length = state_text_write(window, state->keep.now_ns, text);
@@ -191,7 +191,7 @@ static void begin_group(struct journal_states *state) {
 		return;
 	state->given_up = given_up(segment);
 	journal_keep_checkpoint(&state->keep);
-	states_unkeep_all(segment);
+	states_mark_all(segment, STATES_UNKEPT);
 }
 
 static void end_group(struct journal_states *state) {
@@ -221,13 +221,27 @@ static void end_group(struct journal_states *state) {
 	    journal_keep_has_grown(keep, CHECKPOINT_BYTES);
 }
 
-static void write_group(struct journal_states *state) {
-	struct segment *segment = state->keep.engine->segment;
+/* What was stored since the last pass, or as much as a turn may write.  True: that was all. */
+static bool write_changed(struct journal_states *state) {
+	struct destination_window window;
 
+	for (unsigned i = 0; i < JOURNAL_STATE_RATE / RECORD_BYTES; i++) {
+		if (!states_next(state->keep.engine->segment, STATES_UNKEPT, &state->at, &window)) {
+			/* until those that somebody was changing are there too */
+			bool all = state->at.torn == 0;
+
+			state->at.torn = 0;
+			return all;
+		}
+		write_destination(state, &window);
+	}
+	return false;
+}
+
+static void write_group(struct journal_states *state) {
 	if (!state->in_group && state->keep.now_ns >= state->next_ns)
 		begin_group(state);
-	while (state->in_group && states_unkept(segment, &state->at,
-	    JOURNAL_STATE_RATE / RECORD_BYTES, write_destination, state)) {
+	while (state->in_group && write_changed(state)) {
 		/* only what is of one moment fits together: once more, what changed since */
 		if (state->pass_turn == state->turn || ++state->passes >= PASSES_MOST)
 			end_group(state);

@@ -22,14 +22,19 @@ void accounts_unkept(struct segment *segment, struct learned_follower *at, unsig
     accounts_call *each, void *context) {
 	struct accounts_visit visit = accounts_visit_of(&account_kind, each, context);
 	struct learned table = learned_table(segment, &account_kind);
-	uint64_t offset = segment->header->accounts_unkept_offset;
-	unsigned before = at->told;
-	bool was_first = at->word == 0;
+	bool is_pass = at->word == 0;
+	uint64_t copy[LEARNED_WORDS_MAX];
+	uint32_t shard, number;
 
-	if (learned_follow(&table, offset, LEARNED_TAKE, at, most, accounts_visit_one, &visit) &&
-	    !was_first && at->told - before < most)
-		(void)learned_follow(&table, offset, LEARNED_TAKE, at,
-		    most - (at->told - before), accounts_visit_one, &visit);
+	for (unsigned told = 0; told < most; told++) {
+		while (!learned_next_marked(&table, segment->header->accounts_unkept_offset,
+		    LEARNED_TAKE, at, &shard, &number, copy)) {
+			if (is_pass)
+				return;
+			is_pass = true;
+		}
+		accounts_visit_one(&visit, shard, number, copy);
+	}
 }
 
 bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,

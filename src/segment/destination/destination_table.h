@@ -69,16 +69,16 @@ bool state_make_sound(struct destination_state *state);
 /* Has the bits of the next three fetched. */
 void states_fetch_bits(const struct learned *table, uint32_t shard, uint32_t number);
 
-/* Marks the destination for states_changed, and raises the version. */
-void states_tell(const struct learned *table, uint32_t shard, uint32_t number);
+/* Puts it into the sets of STATES_CHANGED and _UNSHARED, and raises the version. */
+void states_mark_changed(const struct learned *table, uint32_t shard, uint32_t number);
 
-/* Is it dead, held, or a canary out?  Then states_each_timed is to find it.  words: of the
+/* Is it dead, held, or a canary out?  Then it is in the set.  words: of the
  * window. */
 bool states_is_timed(const uint64_t *words);
 void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
     bool is_timed);
 
-/* Marks it for states_unkept, after it was changed. */
+/* After it was changed. */
 void states_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number);
 
 /* Counts the deliveries in flight of a slot anew, and those of them that have a

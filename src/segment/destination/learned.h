@@ -228,17 +228,16 @@ static inline void learned_mark(const struct learned *table, uint64_t offset, ui
 }
 void learned_mark_all(const struct learned *table, uint64_t offset);
 
-/* Calls `each` for entries of the set, about `most` of them, and takes them out of it (TAKE); those
- * that change all the time stay, and are counted.  True: those were all; else it goes on from *at
- * when it is called again. */
+/* A copy of the next entry of the set behind *at, which is taken out of it (TAKE); those that change
+ * all the time stay, and are counted.  False: there is none, and *at is before the first again. */
 struct learned_follower {	/* zeros at the begin */
-	uint32_t word;
-	unsigned told, torn;	/* so far */
+	uint64_t bits;		/* of the word before, that are left */
+	uint32_t word;		/* the next one */
+	unsigned torn;		/* so far */
 };
 enum learned_follow { LEARNED_LOOK, LEARNED_TAKE };
-bool learned_follow(const struct learned *table, uint64_t offset, enum learned_follow how,
-    struct learned_follower *at, unsigned most, void (*each)(void *context, uint32_t shard,
-    uint32_t number, const uint64_t *copy), void *context);
+bool learned_next_marked(const struct learned *table, uint64_t offset, enum learned_follow how,
+    struct learned_follower *at, uint32_t *shard, uint32_t *number, uint64_t *copy);
 
 /* A walk over the slots whose tags fit a hash. */
 struct learned_walk {

@@ -145,38 +145,36 @@ void learned_mark_all(const struct learned *table, uint64_t offset) {
 			learned_mark(table, offset, shard, i);
 }
 
-bool learned_follow(const struct learned *table, uint64_t offset, enum learned_follow how,
-    struct learned_follower *at, unsigned most, void (*each)(void *context, uint32_t shard,
-    uint32_t number, const uint64_t *copy), void *context) {
+bool learned_next_marked(const struct learned *table, uint64_t offset, enum learned_follow how,
+    struct learned_follower *at, uint32_t *shard, uint32_t *number, uint64_t *copy) {
 	uint32_t of_shard = learned_set_words(table->place), words = table->place->shards * of_shard;
-	unsigned begin = at->told;
+	_Atomic uint64_t *set = learned_set_word(table, offset, 0, 0);
+	enum learned_copied copied;
 
-	for (; at->word < words && at->told - begin < most; at->word++) {
-		uint32_t shard = at->word / of_shard, first = at->word % of_shard * 64;
-		_Atomic uint64_t *word = learned_set_word(table, offset, shard, first);
-		uint64_t bits = RELAXED(*word), copy[LEARNED_WORDS_MAX];
-
-		if (bits != 0 && how == LEARNED_TAKE)
-			bits = atomic_exchange_explicit(word, 0, memory_order_seq_cst);
-		for (; bits != 0; bits &= bits - 1) {
-			uint32_t number = first + (uint32_t)__builtin_ctzll(bits);
-			enum learned_copied copied = number >= table->place->per_shard ?
-			    LEARNED_NOTHING : learned_copy(table, shard, number, copy);
-
-			if (copied == LEARNED_COPIED) {
-				each(context, shard, number, copy);
-				at->told++;
-			} else if (copied == LEARNED_TORN) {
-				if (how == LEARNED_TAKE)
-					learned_mark(table, offset, shard, number);
-				at->torn++;
-			}
+	for (;;) {
+		while (at->bits == 0 && at->word < words) {
+			at->bits = RELAXED(set[at->word]);
+			if (at->bits != 0 && how == LEARNED_TAKE)
+				at->bits = atomic_exchange_explicit(&set[at->word], 0,
+				    memory_order_seq_cst);
+			at->word++;
 		}
+		if (at->bits == 0)
+			break;
+		*shard = (at->word - 1) / of_shard;
+		*number = (at->word - 1) % of_shard * 64 + (uint32_t)__builtin_ctzll(at->bits);
+		at->bits &= at->bits - 1;
+		if (*number >= table->place->per_shard)
+			continue;
+		copied = learned_copy(table, *shard, *number, copy);
+		if (copied == LEARNED_COPIED)
+			return true;
+		if (copied == LEARNED_TORN && how == LEARNED_TAKE)
+			learned_mark(table, offset, *shard, *number);
+		at->torn += copied == LEARNED_TORN;
 	}
-	if (at->word < words)
-		return false;
 	at->word = 0;
-	return true;
+	return false;
 }
 
 static void scrub_shard(const struct learned *table, uint32_t number,

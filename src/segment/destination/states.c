@@ -52,30 +52,27 @@ static struct state_shard *shard_of(const struct learned *table, uint32_t shard)
 /* --- marks, for those who follow ---------------------------------------------- */
 
 void states_fetch_bits(const struct learned *table, uint32_t shard, uint32_t number) {
-	const struct segment_header *header = table->header;
-
-	__builtin_prefetch(learned_set_word(table, header->changed_offset, shard, number));
-	__builtin_prefetch(learned_set_word(table, header->unshared_offset, shard, number));
-	__builtin_prefetch(learned_set_word(table, header->unkept_offset, shard, number));
-	__builtin_prefetch(learned_set_word(table, header->timed_offset, shard, number));
+	for (unsigned i = 0; i < STATE_SETS; i++)
+		__builtin_prefetch(learned_set_word(table, table->header->state_sets[i], shard,
+		    number));
 }
 
-void states_tell(const struct learned *table, uint32_t shard, uint32_t number) {
-	learned_mark(table, table->header->changed_offset, shard, number);
-	learned_mark(table, table->header->unshared_offset, shard, number);
+void states_mark_changed(const struct learned *table, uint32_t shard, uint32_t number) {
+	learned_mark(table, table->header->state_sets[STATES_CHANGED], shard, number);
+	learned_mark(table, table->header->state_sets[STATES_UNSHARED], shard, number);
 	atomic_fetch_add_explicit(&table->header->states_version, 1, memory_order_release);
 	FAILPOINT();
 }
 
 void states_mark_unkept(const struct learned *table, uint32_t shard, uint32_t number) {
-	learned_mark(table, table->header->unkept_offset, shard, number);
+	learned_mark(table, table->header->state_sets[STATES_UNKEPT], shard, number);
 	FAILPOINT();
 }
 
 void states_mark_timed(const struct learned *table, uint32_t shard, uint32_t number,
     bool is_timed) {
-	_Atomic uint64_t *bits = learned_set_word(table, table->header->timed_offset, shard,
-	    number);
+	_Atomic uint64_t *bits = learned_set_word(table, table->header->state_sets[STATES_TIMED],
+	    shard, number);
 	uint64_t bit = UINT64_C(1) << number % 64;
 
 	/* under the shard's mutex: nobody else changes these */
@@ -302,7 +299,7 @@ static void state_commit(struct state_lock *lock, const uint64_t words[STATE_WOR
 	if (change_matters(lock->words, words)) {
 		states_mark_timed(&lock->table, lock->key.shard, number,
 		    states_is_timed(words + KEPT_WORDS));
-		states_tell(&lock->table, lock->key.shard, number);
+		states_mark_changed(&lock->table, lock->key.shard, number);
 	}
 	atomic_store_explicit(&shard->undo_slot, 0, memory_order_release);
 	FAILPOINT();
@@ -335,7 +332,7 @@ void states_store(struct state_lock *lock) {
 }
 
 void states_touch(struct state_lock *lock) {
-	states_tell(&lock->table, lock->key.shard,
+	states_mark_changed(&lock->table, lock->key.shard,
 	    destination_number(&lock->table, lock->key.shard, lock->slot));
 }
 

@@ -129,38 +129,20 @@ bool states_find(const struct segment *segment, const char *name, size_t length,
  * deliveries in flight). */
 uint64_t states_version(const struct segment *segment);
 
-/* Calls `each` for every destination of which that happened since this was called
- * last, by whatever process.  For one follower a host (the keeper's thread that makes
- * hints; at its start it goes through all of them).  Returns how many; one that
- * changes all the time comes next time.  Costs about 10 us at 1,000,000 destinations
- * where nothing changed. */
-unsigned states_changed(struct segment *segment,
-    void (*each)(void *context, const struct destination_window *), void *context);
-
-/* The same for one other follower, who keeps all that is known of them elsewhere (the
- * journal's writer): calls `each` for every destination of which anything was stored since
- * it was called last, some `most` of them (64 more at most).  True: they were all of them;
- * else it goes on from *at (zeros at the begin) when it is called again.  Whatever was
- * stored before a pass began was told at its end. */
-bool states_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
-    void (*each)(void *context, const struct destination_window *), void *context);
-/* All of them are to be told again. */
-void states_unkeep_all(struct segment *segment);
-
-/* As states_changed, for a third follower: the cluster role. */
-unsigned states_unshared(struct segment *segment,
-    void (*each)(void *context, const struct destination_window *), void *context);
-/* All of them are to be told again. */
-void states_unshare_all(struct segment *segment);
+/* The next destination of the set behind *at (zeros at the begin), as it is by now.  STATES_CHANGED
+ * and STATES_UNSHARED: of which that happened since it was taken out last, by whatever process;
+ * STATES_UNKEPT: of which anything was stored; STATES_TIMED: which is dead or held, or has a canary
+ * out.  False: there is none, and *at is before the first again, but for the count of those that
+ * change all the time, which stay.  Whatever was stored before a pass began was found at its end.
+ * Each set has one follower on a host, which begins with all of them.  A pass takes about 10 us at
+ * 1,000,000 destinations besides what it finds. */
+bool states_next(const struct segment *segment, enum state_set set, struct learned_follower *at,
+    struct destination_window *out);
+/* All of them are in the set again. */
+void states_mark_all(struct segment *segment, enum state_set set);
 
 /* What is held tells followers that it changed, though nothing in its own words did: its
  * share.  Inside a state_lock. */
 void states_touch(struct state_lock *lock);
-
-/* Calls `each` for every destination that is dead or held, or has a canary out: of which
- * time may change the state.  Costs as much as states_changed besides them.  Those that
- * change all the time are missed: returns how many. */
-unsigned states_each_timed(const struct segment *segment,
-    void (*each)(void *context, const struct destination_window *), void *context);
 
 #endif

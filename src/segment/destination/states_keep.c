@@ -100,7 +100,7 @@ static void shard_undo(const struct learned *table, uint32_t shard) {
 		set_sequence(slot, SEEN_SEQUENCE(RELAXED(slot[1])) + 1);
 		mark_time(table, shard, (uint32_t)mark - 1);
 		states_mark_unkept(table, shard, (uint32_t)mark - 1);
-		states_tell(table, shard, (uint32_t)mark - 1);
+		states_mark_changed(table, shard, (uint32_t)mark - 1);
 	}
 	atomic_store_explicit(&state->undo_slot, 0, memory_order_release);
 	FAILPOINT();

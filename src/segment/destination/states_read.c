@@ -7,7 +7,6 @@
  */
 #include "segment/destination/states.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "segment/destination/destination_table.h"
@@ -100,11 +99,6 @@ struct visit {
 	struct learned table;
 };
 
-static struct visit visit_begin(const struct segment *segment,
-    void (*each)(void *context, const struct destination_window *), void *context) {
-	return (struct visit){ each, context, segment, destination_state_table(segment) };
-}
-
 static void visit_one(void *context, uint32_t shard, uint32_t number,
     const uint64_t *copy) {
 	const struct visit *visit = context;
@@ -117,7 +111,7 @@ static void visit_one(void *context, uint32_t shard, uint32_t number,
 unsigned states_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
-	struct visit visit = visit_begin(segment, each, context);
+	struct visit visit = { each, context, segment, destination_state_table(segment) };
 
 	return learned_each(&visit.table, visit_one, &visit);
 }
@@ -142,70 +136,24 @@ uint64_t states_version(const struct segment *segment) {
 	    memory_order_acquire);
 }
 
-unsigned states_changed(struct segment *segment,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	struct visit visit = visit_begin(segment, each, context);
-	struct learned_follower at = { .word = 0 };
+bool states_next(const struct segment *segment, enum state_set set, struct learned_follower *at,
+    struct destination_window *out) {
+	struct learned table = destination_state_table(segment);
+	enum learned_follow how = set == STATES_TIMED ? LEARNED_LOOK : LEARNED_TAKE;
+	uint64_t copy[LEARNED_WORDS_MAX];
+	uint32_t shard, number;
 
-	(void)learned_follow(&visit.table, segment->header->changed_offset, LEARNED_TAKE, &at,
-	    UINT_MAX, visit_one, &visit);
-	/* who follows is to come again for them */
-	if (at.torn > 0)
-		atomic_fetch_add_explicit(&segment->header->states_version, 1,
-		    memory_order_release);
-	return at.told;
+	do {
+		if (!learned_next_marked(&table, segment->header->state_sets[set], how, at, &shard,
+		    &number, copy))
+			return false;
+	} while (set == STATES_TIMED && !states_is_timed(copy + WINDOW_AT));
+	decode_slot(segment, &table, shard, number, copy, out);
+	return true;
 }
 
-unsigned states_unshared(struct segment *segment,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	struct visit visit = visit_begin(segment, each, context);
-	struct learned_follower at = { .word = 0 };
-
-	(void)learned_follow(&visit.table, segment->header->unshared_offset, LEARNED_TAKE, &at,
-	    UINT_MAX, visit_one, &visit);
-	return at.told;
-}
-
-void states_unshare_all(struct segment *segment) {
+void states_mark_all(struct segment *segment, enum state_set set) {
 	struct learned table = destination_state_table(segment);
 
-	learned_mark_all(&table, segment->header->unshared_offset);
-}
-
-bool states_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
-    void (*each)(void *context, const struct destination_window *), void *context) {
-	struct visit visit = visit_begin(segment, each, context);
-	bool all = learned_follow(&visit.table, segment->header->unkept_offset, LEARNED_TAKE, at,
-	    most, visit_one, &visit);
-
-	if (!all)
-		return false;
-	/* until those that somebody was changing are there too */
-	all = at->torn == 0;
-	at->torn = 0;
-	return all;
-}
-
-void states_unkeep_all(struct segment *segment) {
-	struct learned table = destination_state_table(segment);
-
-	learned_mark_all(&table, segment->header->unkept_offset);
-}
-
-static void visit_timed(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
-	if (states_is_timed(copy + WINDOW_AT))
-		visit_one(context, shard, number, copy);
-}
-
-unsigned states_each_timed(const struct segment *segment,
-    void (*each)(void *context, const struct destination_window *),
-    void *context) {
-	struct visit visit = visit_begin(segment, each, context);
-	struct learned_follower at = { .word = 0 };
-
-	(void)learned_follow(&visit.table, segment->header->timed_offset, LEARNED_LOOK, &at,
-	    UINT_MAX, visit_timed, &visit);
-	return at.torn;
+	learned_mark_all(&table, segment->header->state_sets[set]);
 }

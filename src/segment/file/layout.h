@@ -71,6 +71,15 @@ enum timing_kind {
 	TIMING_KINDS
 };
 
+/* Sets of destinations: what a follower is to look at, taken out as it does; TIMED stays. */
+enum state_set {
+	STATES_CHANGED,		/* as a hint is made from it: for the keeper's thread */
+	STATES_UNSHARED,	/* the same, for the cluster role */
+	STATES_UNKEPT,		/* the journal does not have it as it is */
+	STATES_TIMED,		/* time will change it: dead, held, or a canary out */
+	STATE_SETS
+};
+
 /* What a slot stands for.  Only OPEN is in a class's count. */
 enum session_state {
 	SESSION_FREE = 0,
@@ -422,15 +431,12 @@ struct segment_header {
 	struct table_place recipients;
 	uint64_t lane_uses_offset;
 	uint64_t states_offset;		/* struct state_shard, one a shard of destinations */
-	uint64_t changed_offset;	/* a bit for each destination: to be told of */
-	uint64_t timed_offset;		/* the same: time will change it */
-	uint64_t unkept_offset;		/* the same: the journal does not have it as it is */
+	uint64_t state_sets[STATE_SETS];	/* a bit for each destination */
 	uint64_t reasons_offset;
 	uint64_t flights_offset;
 	uint64_t attempts_offset;
 	uint64_t grants_offset;		/* struct grant_table */
 	uint64_t told_offset;		/* struct told_table */
-	uint64_t unshared_offset;	/* a bit for each destination: the cluster was not told */
 	uint64_t shared_offset;		/* struct shared_head, and buckets */
 	uint32_t shared_buckets;	/* a power of two */
 	uint32_t reasons_per_shard;

@@ -161,19 +161,15 @@ TEST_IN(site_begin, site_end, a_senseless_window_is_begun_anew) {
 static char told[8][SEGMENT_NAME_MAX + 1];
 static unsigned told_count;
 
-static void take_down(void *context, const struct destination_window *window) {
-	if (told_count < 8)
-		memcpy(told[told_count], window->name, sizeof(told[0]));
-	told_count++;
-}
+static unsigned follow(enum state_set set) {
+	struct learned_follower at = { .word = 0 };
+	struct destination_window window;
 
-static unsigned follow(void) {
-	unsigned changed;
-
-	told_count = 0;
-	changed = states_changed(site.segment, take_down, NULL);
-	assert_int_equal(changed, told_count);
-	return changed;
+	for (told_count = 0; states_next(site.segment, set, &at, &window); told_count++)
+		if (told_count < 8)
+			memcpy(told[told_count], window.name, sizeof(told[0]));
+	assert_int_equal(at.torn, 0);
+	return told_count;
 }
 
 TEST_IN(site_begin, site_end, changes_that_matter_are_told_once) {
@@ -181,7 +177,7 @@ TEST_IN(site_begin, site_end, changes_that_matter_are_told_once) {
 	struct state_lock lock;
 
 	begin("b.example", 0, NULL);
-	(void)follow();
+	(void)follow(STATES_CHANGED);
 	version = states_version(site.segment);
 #define CHANGE(...) do { \
 	assert_int_equal(lock_it("b.example", STATES_CREATE, &lock), STATES_HELD); \
@@ -192,15 +188,15 @@ TEST_IN(site_begin, site_end, changes_that_matter_are_told_once) {
 #define TOLD(...) do { \
 	CHANGE(__VA_ARGS__); \
 	assert_true(states_version(site.segment) > version); \
-	assert_int_equal(follow(), 1); \
+	assert_int_equal(follow(STATES_CHANGED), 1); \
 	assert_string_equal(told[0], "b.example"); \
-	assert_int_equal(follow(), 0); \
+	assert_int_equal(follow(STATES_CHANGED), 0); \
 	version = states_version(site.segment); \
 } while (0)
 #define NOT_TOLD(...) do { \
 	CHANGE(__VA_ARGS__); \
 	assert_int_equal(states_version(site.segment), version); \
-	assert_int_equal(follow(), 0); \
+	assert_int_equal(follow(STATES_CHANGED), 0); \
 } while (0)
 	TOLD(lock.state.window.concurrency++);
 	TOLD(lock.state.window.ceiling = 7, lock.state.window.state = WINDOW_LIMITED);
@@ -225,7 +221,7 @@ TEST_IN(site_begin, site_end, changes_that_matter_are_told_once) {
 		begin("c.example", (uint16_t)(i + 1), NULL);
 		begin("d.example", (uint16_t)(i + 1), NULL);
 	}
-	assert_int_equal(follow(), 2);
+	assert_int_equal(follow(STATES_CHANGED), 2);
 #undef CHANGE
 #undef TOLD
 #undef NOT_TOLD
@@ -239,9 +235,7 @@ TEST_IN(site_begin, site_end, those_that_time_will_change_are_found) {
 	__VA_ARGS__; \
 	states_store(&lock); \
 	states_unlock(&lock); \
-	told_count = 0; \
-	assert_int_equal(states_each_timed(site.segment, take_down, NULL), 0); \
-	assert_int_equal(told_count, count); \
+	assert_int_equal(follow(STATES_TIMED), count); \
 } while (0)
 	begin("a.example", 7, NULL);
 	begin("b.example", 0, NULL);
