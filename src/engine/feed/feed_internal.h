@@ -153,6 +153,7 @@ struct feed_learning {
 	struct feed_destination *destination;	/* or NULL */
 	struct window_rules rules;
 	struct judge_rule rule;		/* where has_rule */
+	int64_t rule_end_ns;		/* of its action */
 	struct feed_match *match;	/* of the rule, or NULL: it does nothing */
 	bool has_rule, fires;
 	enum result_class class;	/* as the window hears of it */
@@ -169,16 +170,12 @@ struct feed_learning {
 	struct feed_told told;
 };
 
-/* feed_act.c: what a rule does about the reply that it matched, and what is told */
+/* feed_report.c */
 
-/* Before the lock: the rule, and its count. */
-void feed_find_rule(struct feed_learning *learning);
-/* Inside: counts, and does what concerns the window. */
-void feed_act(struct feed_learning *learning);
-/* After: does the rest, and tells what the transaction made of the window. */
-void feed_tell(struct feed_learning *learning);
+/* After the transaction: reports what it made of the window, and does what else the rule says. */
+void feed_report(struct feed_learning *learning);
 /* The same of levels that are known late. */
-void feed_tell_change(const struct feed_memory *memory, const struct generation *generation,
+void feed_report_change(const struct feed_memory *memory, const struct generation *generation,
     const struct feed_destination *destination, const struct state_lock *lock,
     const struct window_rules *rules, const struct feed_told *told, int64_t now_ns);
 

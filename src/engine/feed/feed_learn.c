@@ -3,12 +3,14 @@
  * PURPOSE  What a window learns from one result, and what the rule does that its reply
  *          matched.
  * MODEL    One transaction on the destination's slot: levels that are known by now,
- *          the result, the rule's action, counts and reason.  All that needs memory is
- *          found before, all that tells somebody comes after.  A delivery with several
+ *          the result, the rule's action, counts and reason.  The rule's count rises inside,
+ *          where it is known that the result is a new one.  All that needs memory is found
+ *          before, all that tells somebody comes after (feed_report.c).  A delivery with several
  *          recipients has a line for each, and is one result: the worst of them.  The law
  *          is told the class, and what a log and the questions of mail servers say of the
  *          level, of the start, and of other deliveries.
- * ERRORS   What is not known is told to the law as such.  A slot that cannot be had: nothing
+ * ERRORS   What is not known is told to the law as such.  Without memory for a rule's count it
+ *          does nothing.  A slot that cannot be had: nothing
  *          is learned, what was due comes again.
  * THREADS  One.
  */
@@ -57,14 +59,23 @@ static void find_level(struct feed_learning *l) {
 	}
 }
 
-/* The reason that the slot is to have from now on. */
-static void find_reason(struct feed_learning *l) {
-	struct span words = l->result->judgement->reply.words;
+/* The rule that the reply matched, and its count. */
+static void find_rule(struct feed_learning *l) {
+	const struct feed_result *result = l->result;
+	uint64_t key;
 
-	if (l->weight != JUDGED_NEGATIVE && !l->has_rule)
+	l->has_rule = result->judgement->rule != JUDGE_NONE;
+	if (!l->has_rule)
 		return;
-	(void)windows_reason(words.text, words.length, l->reason);
-	l->has_reason = true;
+	judge_rule(result->generation, result->judgement->rule, &l->rule);
+	l->rule_end_ns = result->now_ns + (l->rule.for_ns > 0 ? l->rule.for_ns :
+	    l->rules.settings.suspend_ns);
+	if (l->rule.action == REPLY_ACTION_NONE)
+		return;
+	key = l->rule.action == REPLY_ACTION_HOLD_RECIPIENT ?
+	    feed_hash_of(result->memory, result->delivery->recipient) :
+	    feed_hash(result->memory, result->owner.name, strlen(result->owner.name));
+	l->match = feed_match(result->memory->matches, &l->rule, key, result->now_ns);
 }
 
 /* --- what the law is told ---------------------------------------------------------- */
@@ -85,28 +96,30 @@ static uint32_t elsewhere(const struct state_lock *lock, int64_t now_ns) {
 	    shared_others(&shared, lock->state.window.ceiling, now_ns) : 0;
 }
 
-static void hear_levels(struct state_lock *lock, const struct window_rules *rules,
-    const struct level_verdict *verdicts, unsigned count, int64_t now_ns,
-    struct feed_told *told) {
+/* Of those that are known by now, some at most; returns how many there were. */
+static unsigned hear_levels(struct state_lock *lock, const struct window_rules *rules,
+    struct feed_destination *destination, int64_t now_ns, struct feed_told *told) {
 	struct window_change change;
+	struct level_verdict verdict;
+	unsigned count = 0;
 	uint32_t level;
 
-	for (unsigned i = 0; i < count; i++) {
-		if ((verdicts[i].tag & TAG_CANARY) != 0 ||
-		    verdicts[i].start_ns < lock->state.resumed_ns)
+	for (; destination != NULL && count < VERDICTS_MAX &&
+	     level_next(&destination->level, now_ns, &verdict); count++) {
+		if ((verdict.tag & TAG_CANARY) != 0 || verdict.start_ns < lock->state.resumed_ns)
 			continue;
-		level = level_heard(&verdicts[i], lock->state.window.ceiling);
+		level = level_heard(&verdict, lock->state.window.ceiling);
 		window_late_level(&lock->state.window, &rules->settings,
-		    (enum result_class)(verdicts[i].tag & 0xff),
-		    level == 0 || verdicts[i].accepted ? level : level + elsewhere(lock, now_ns),
+		    (enum result_class)(verdict.tag & 0xff),
+		    level == 0 || verdict.accepted ? level : level + elsewhere(lock, now_ns),
 		    now_ns, &change);
 		note_change(told, &change);
-		if ((verdicts[i].tag & 0xff) != RESULT_OK)
+		if ((verdict.tag & 0xff) != RESULT_OK)
 			continue;
-		window_took(&lock->state.window, &rules->settings, &verdicts[i],
-		    now_ns, &change);
+		window_took(&lock->state.window, &rules->settings, &verdict, now_ns, &change);
 		note_change(told, &change);
 	}
+	return count;
 }
 
 /* A failure of what was begun before somebody resumed the destination is an echo. */
@@ -192,6 +205,41 @@ static void count_delivery(struct destination_state *state, enum result_class cl
 		state->failed++;
 }
 
+static void set_ceiling(struct feed_learning *l) {
+	struct destination_state *state = &l->lock.state;
+	struct window *window = &state->window;
+
+	if ((state->flags & DESTINATION_CEILING) != 0 ||
+	    (window->ceiling != 0 && window->ceiling <= l->rule.ceiling))
+		return;
+	window_set_ceiling(window, &l->rules.settings, l->rule.ceiling, l->result->now_ns);
+	if (l->rule.for_ns > 0)
+		window->canary_ns = l->rule_end_ns;
+	l->told.ruled = true;
+}
+
+static void suspend_window(struct feed_learning *l) {
+	struct window *window = &l->lock.state.window;
+	bool was_stopped = window_is_shut(window) && window->cause != WINDOW_CAUSE_COHORTS;
+
+	/* what people say stands: its end, and their reason */
+	if (window_is_by_hand(window))
+		return;
+	window_suspend(window, WINDOW_CAUSE_RULE, l->rule_end_ns);
+	l->told.ruled = !was_stopped;
+}
+
+static void act(struct feed_learning *l) {
+	/* a delivery to many recipients is one that was refused */
+	l->fires = l->match != NULL &&
+	    (l->counts || l->rule.action == REPLY_ACTION_HOLD_RECIPIENT) &&
+	    feed_match_counts(l->match, &l->rule, l->result->now_ns);
+	if (l->fires && l->rule.action == REPLY_ACTION_CEILING)
+		set_ceiling(l);
+	else if (l->fires && l->rule.action == REPLY_ACTION_SUSPEND)
+		suspend_window(l);
+}
+
 static void write_reason(struct feed_learning *l) {
 	if (l->has_reason && !window_is_by_hand(&l->lock.state.window))
 		l->lock.reason = l->reason;
@@ -212,6 +260,18 @@ static bool may_note_failure(struct feed_learning *l) {
 	return true;
 }
 
+static bool has_fallen(uint32_t before, uint32_t ceiling) {
+	return ceiling != 0 && (before == 0 || ceiling < before);
+}
+
+static void set_running(struct feed_destination *destination, struct destination_state *state,
+    int64_t now_ns) {
+	uint32_t running = feed_running(destination, now_ns);
+
+	destination->told_running = running;
+	state->running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
+}
+
 /* The ids of what is to be told: the slot remembers by what it is held. */
 static void claim(struct feed_learning *l, const struct window *was) {
 	struct engine *engine = l->result->memory->engine;
@@ -220,8 +280,7 @@ static void claim(struct feed_learning *l, const struct window *was) {
 	bool failed = l->counts && l->weight == JUDGED_NEGATIVE && !was_stopped;
 	bool ruled = l->told.ruled && l->rule.action == REPLY_ACTION_SUSPEND;
 
-	l->told.fell = l->lock.state.window.ceiling != 0 &&
-	    (was->ceiling == 0 || l->lock.state.window.ceiling < was->ceiling);
+	l->told.fell = has_fallen(was->ceiling, l->lock.state.window.ceiling);
 	if (l->told.died || ruled || ((failed || l->fires) && may_note_failure(l)))
 		l->told.failure = decided_claim_event(engine);
 	/* a row of failures: a success ends it */
@@ -235,19 +294,35 @@ static void claim(struct feed_learning *l, const struct window *was) {
 		l->told.held_by = l->lock.event = decided_claim_event(engine);
 }
 
-/* Under the lock. */
-static void learn(struct feed_learning *l, const struct level_verdict *verdicts, unsigned count) {
+/* The transaction.  False: nothing was learned. */
+static bool learn(struct feed_learning *l) {
 	struct destination_state *state = &l->lock.state;
 	struct feed_result *result = l->result;
-	const struct window was = state->window;
+	bool create = l->weight != JUDGED_NEUTRAL || l->match != NULL || result->seen != NULL;
+	struct window_change change;
+	struct window was;
 
+	if (windows_lock_aimed(&l->lock, &l->rules, result->now_ns, create ? STATES_CREATE :
+	    STATES_KNOWN_ONLY, &change) != STATES_HELD)
+		return false;
+	if (l->destination != NULL)
+		l->destination->place = states_place(&l->lock);
+	if (result->seen != NULL)
+		states_note(&l->lock, result->seen);
+	result->repeated = states_was_applied(&l->lock, &result->origin);
+	if (result->repeated) {
+		states_unlock(&l->lock);
+		return false;
+	}
+	was = state->window;
 	l->told.before = was.concurrency;
 	l->told.ceiling_before = was.ceiling;
 	l->told.would_hold = !l->asked && l->weight != JUDGED_NEUTRAL &&
-	    (state->window.state == WINDOW_DEAD || state->window.state == WINDOW_HELD) &&
+	    (was.state == WINDOW_DEAD || was.state == WINDOW_HELD) &&
 	    windows_observed(result->generation, &result->owner);
+	note_change(&l->told, &change);
 	hear_echo(l);
-	hear_levels(&l->lock, &l->rules, verdicts, count, result->now_ns, &l->told);
+	(void)hear_levels(&l->lock, &l->rules, l->destination, result->now_ns, &l->told);
 	l->counts = l->destination == NULL || !feed_was_told(l->destination, l->queue,
 	    result->start_ns, 2 * result->slack_ns + NS_PER_MS, l->weight);
 	/* mail that was kept waits for a place */
@@ -257,16 +332,15 @@ static void learn(struct feed_learning *l, const struct level_verdict *verdicts,
 		count_delivery(state, result->judgement->reply.class);
 		hear(l);
 	}
-	feed_act(l);
+	act(l);
 	claim(l, &was);
 	write_reason(l);
-	if (l->destination != NULL) {
-		uint32_t running = feed_running(l->destination, result->now_ns);
-
-		l->destination->told_running = running;
-		state->running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
-	}
+	if (l->destination != NULL)
+		set_running(l->destination, state, result->now_ns);
 	l->lock.origin = result->origin;
+	states_store(&l->lock);
+	states_unlock(&l->lock);
+	return true;
 }
 
 /* --- after ------------------------------------------------------------------------- */
@@ -314,89 +388,48 @@ static void note_mta(const struct feed_result *result) {
 
 /* --- all of it ------------------------------------------------------------------------ */
 
-static unsigned due_levels(struct feed_destination *destination, int64_t now_ns,
-    struct level_verdict verdicts[VERDICTS_MAX]) {
-	unsigned count = 0;
-
-	while (destination != NULL && count < VERDICTS_MAX &&
-	    level_next(&destination->level, now_ns, &verdicts[count]))
-		count++;
-	return count;
-}
-
-/* Whose it is, in our memory and in the segment, which is fetched meanwhile. */
-static bool aim(struct feed_learning *l) {
-	struct feed_result *result = l->result;
+bool feed_learn(struct feed_result *result) {
 	struct feed_memory *memory = result->memory;
+	const struct judgement *judgement = result->judgement;
+	struct span words = judgement->reply.words;
+	struct feed_learning l = { .result = result,
+		.class = judge_heard(result->generation, judgement) };
 
+	l.weight = judged_weight(l.class);
 	if (result->expected != NULL)
 		result->key = *result->expected;
 	else if (!states_key(memory->engine->segment, result->owner.name,
 	    strlen(result->owner.name), &result->key))
 		return false;
-	if (l->weight != JUDGED_NEUTRAL || l->class == RESULT_SUSPENDED)
-		l->destination = feed_destination(memory, &result->owner, &result->key,
+	if (l.weight != JUDGED_NEUTRAL || l.class == RESULT_SUSPENDED)
+		l.destination = feed_destination(memory, &result->owner, &result->key,
 		    result->now_ns);
-	if (l->destination != NULL) {
-		l->destination->mta = result->judgement->mta;
-		result->key.place = l->destination->place;
+	if (l.destination != NULL) {
+		l.destination->mta = judgement->mta;
+		result->key.place = l.destination->place;
 	}
-	states_aim_at(memory->engine->segment, &result->key, &l->lock);
-	return true;
-}
-
-/* The transaction.  False: nothing was learned. */
-static bool change(struct feed_learning *l) {
-	struct feed_result *result = l->result;
-	struct level_verdict verdicts[VERDICTS_MAX];
-	struct window_change change;
-	unsigned count;
-	bool create = l->weight != JUDGED_NEUTRAL || l->match != NULL || result->seen != NULL;
-
-	if (windows_lock_aimed(&l->lock, &l->rules, result->now_ns, create ? STATES_CREATE :
-	    STATES_KNOWN_ONLY, &change) != STATES_HELD)
-		return false;
-	if (result->seen != NULL)
-		states_note(&l->lock, result->seen);
-	result->repeated = states_was_applied(&l->lock, &result->origin);
-	if (!result->repeated) {
-		note_change(&l->told, &change);
-		count = due_levels(l->destination, result->now_ns, verdicts);
-		learn(l, verdicts, count);
-		states_store(&l->lock);
-	}
-	if (l->destination != NULL)
-		l->destination->place = states_place(&l->lock);
-	states_unlock(&l->lock);
-	return !result->repeated;
-}
-
-bool feed_learn(struct feed_result *result) {
-	struct feed_memory *memory = result->memory;
-	struct feed_learning l = { .result = result };
-
-	l.class = judge_heard(result->generation, result->judgement);
-	l.weight = judged_weight(l.class);
-	if (!aim(&l))
-		return false;
-	windows_rules(result->generation, result->judgement->mta, &result->owner, &l.rules);
+	/* has it fetched meanwhile */
+	states_aim_at(memory->engine->segment, &result->key, &l.lock);
+	windows_rules(result->generation, judgement->mta, &result->owner, &l.rules);
 	l.queue = feed_hash_of(memory, result->delivery->queue_id);
-	feed_find_rule(&l);
+	find_rule(&l);
 	find_level(&l);
-	find_reason(&l);
-	if (!change(&l))
+	l.has_reason = l.weight == JUDGED_NEGATIVE || l.has_rule;
+	if (l.has_reason)
+		(void)windows_reason(words.text, words.length, l.reason);
+	if (!learn(&l))
 		return false;
 	if (l.lock.is_new && result->seen == NULL)
 		note_mta(result);
 	add_attempt(&l);
 	free_place(&l);
-	feed_tell(&l);
+	feed_report(&l);
 	return true;
 }
 
 bool feed_learn_levels(struct feed_memory *memory, const struct generation *generation,
     struct feed_destination *destination, int64_t now_ns) {
-	struct level_verdict verdicts[VERDICTS_MAX];
+	struct level_verdict ignored;
 	struct window_change change;
 	struct window_rules rules;
 	struct state_lock lock;
@@ -415,24 +448,21 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 		if (locked != STATES_HELD) {
 			/* of one that had to make room nobody needs them */
 			while (locked == STATES_UNKNOWN &&
-			    due_levels(destination, now_ns, verdicts) > 0)
+			    level_next(&destination->level, now_ns, &ignored))
 				;
 			break;
 		}
-		count = due_levels(destination, now_ns, verdicts);
 		told.before = lock.state.window.concurrency;
 		told.ceiling_before = lock.state.window.ceiling;
-		hear_levels(&lock, &rules, verdicts, count, now_ns, &told);
-		told.fell = lock.state.window.ceiling != 0 && (told.ceiling_before == 0 ||
-		    lock.state.window.ceiling < told.ceiling_before);
-		lock.state.running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
+		count = hear_levels(&lock, &rules, destination, now_ns, &told);
+		told.fell = has_fallen(told.ceiling_before, lock.state.window.ceiling);
+		set_running(destination, &lock.state, now_ns);
 		states_store(&lock);
 		states_unlock(&lock);
-		destination->told_running = running;
 		windows_report_back(memory->engine, generation, &destination->owner,
 		    &lock.state, &rules.settings, &change, now_ns);
 		if ((told.changed && rules.debug) || told.fell)
-			feed_tell_change(memory, generation, destination, &lock, &rules, &told,
+			feed_report_change(memory, generation, destination, &lock, &rules, &told,
 			    now_ns);
 	} while (count == VERDICTS_MAX);
 	return running > 0 || level_due_ns(&destination->level) != INT64_MAX;

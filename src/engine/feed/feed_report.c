@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  What a provider rule does about the reply that it matched, and what is told of
- *          a result.
- * MODEL    The rule is found before the transaction, its count rises inside, where it is
- *          known that the result is a new one; what concerns the window is done there,
- *          the rest after it.  What was told is not told again while it lasts.
- * ERRORS   Without memory for a count nothing is done.
+ * PURPOSE  What is reported of a result that was learned, and what its rule does beside the
+ *          window.
+ * MODEL    After the transaction.  What was reported is not reported again while it lasts.
+ * ERRORS   None.
  * THREADS  One.
  */
 #include <string.h>
@@ -16,64 +14,6 @@
 #include "segment/destination/recipients.h"
 
 #define QUIET_NS	(3600 * NS_PER_SECOND)
-
-void feed_find_rule(struct feed_learning *l) {
-	const struct feed_result *result = l->result;
-	uint64_t key;
-
-	l->has_rule = result->judgement->rule != JUDGE_NONE;
-	if (!l->has_rule)
-		return;
-	judge_rule(result->generation, result->judgement->rule, &l->rule);
-	if (l->rule.action == REPLY_ACTION_NONE)
-		return;
-	key = l->rule.action == REPLY_ACTION_HOLD_RECIPIENT ?
-	    feed_hash_of(result->memory, result->delivery->recipient) :
-	    feed_hash(result->memory, result->owner.name, strlen(result->owner.name));
-	l->match = feed_match(result->memory->matches, &l->rule, key, result->now_ns);
-}
-
-static int64_t rule_end_ns(const struct feed_learning *l) {
-	return l->result->now_ns + (l->rule.for_ns > 0 ? l->rule.for_ns :
-	    l->rules.settings.suspend_ns);
-}
-
-static void set_ceiling(struct feed_learning *l) {
-	struct destination_state *state = &l->lock.state;
-	struct window *window = &state->window;
-
-	if ((state->flags & DESTINATION_CEILING) != 0 ||
-	    (window->ceiling != 0 && window->ceiling <= l->rule.ceiling))
-		return;
-	window_set_ceiling(window, &l->rules.settings, l->rule.ceiling, l->result->now_ns);
-	if (l->rule.for_ns > 0)
-		window->canary_ns = rule_end_ns(l);
-	l->told.ruled = true;
-}
-
-static void suspend(struct feed_learning *l) {
-	struct window *window = &l->lock.state.window;
-	bool was_stopped = window_is_shut(window) && window->cause != WINDOW_CAUSE_COHORTS;
-
-	/* what people say stands: its end, and their reason */
-	if (window_is_by_hand(window))
-		return;
-	window_suspend(window, WINDOW_CAUSE_RULE, rule_end_ns(l));
-	l->told.ruled = !was_stopped;
-}
-
-void feed_act(struct feed_learning *l) {
-	/* a delivery to many recipients is one that was refused */
-	l->fires = l->match != NULL &&
-	    (l->counts || l->rule.action == REPLY_ACTION_HOLD_RECIPIENT) &&
-	    feed_match_counts(l->match, &l->rule, l->result->now_ns);
-	if (l->fires && l->rule.action == REPLY_ACTION_CEILING)
-		set_ceiling(l);
-	else if (l->fires && l->rule.action == REPLY_ACTION_SUSPEND)
-		suspend(l);
-}
-
-/* --- after ------------------------------------------------------------------------- */
 
 /* What the transaction made of the window. */
 static void report_window(const struct feed_learning *l, enum window_happened what) {
@@ -104,7 +44,7 @@ static void report_window(const struct feed_learning *l, enum window_happened wh
 	if (what == WINDOW_RULE_HELD) {
 		report.name = result->delivery->recipient.text;
 		report.name_length = result->delivery->recipient.length;
-		report.for_ns = rule_end_ns(l) - result->now_ns;
+		report.for_ns = l->rule_end_ns - result->now_ns;
 	}
 	windows_report(result->memory->engine, &report);
 }
@@ -116,7 +56,7 @@ static void hold_recipient(struct feed_learning *l) {
 		.length = result->delivery->recipient.length,
 		.rule = (uint16_t)(result->judgement->rule < RECIPIENT_A_RULE ?
 		    result->judgement->rule : RECIPIENT_A_RULE),
-		.until_ns = rule_end_ns(l), .reason = l->reason,
+		.until_ns = l->rule_end_ns, .reason = l->reason,
 	};
 	struct recipient_held held;
 	struct engine *engine = result->memory->engine;
@@ -148,7 +88,7 @@ static void alert(const struct feed_learning *l) {
 		report_window(l, WINDOW_RULE_ALERT);
 }
 
-static void tell_action(struct feed_learning *l) {
+static void report_action(struct feed_learning *l) {
 	struct engine *engine = l->result->memory->engine;
 
 	switch (l->rule.action) {
@@ -175,7 +115,7 @@ static void tell_action(struct feed_learning *l) {
 	}
 }
 
-void feed_tell(struct feed_learning *l) {
+void feed_report(struct feed_learning *l) {
 	if (l->told.back)
 		report_window(l, WINDOW_BACK);
 	if (l->told.failure != 0)
@@ -189,10 +129,10 @@ void feed_tell(struct feed_learning *l) {
 	if ((l->told.changed && l->rules.debug) || l->told.fell)
 		report_window(l, WINDOW_CHANGED);
 	if (l->fires)
-		tell_action(l);
+		report_action(l);
 }
 
-void feed_tell_change(const struct feed_memory *memory, const struct generation *generation,
+void feed_report_change(const struct feed_memory *memory, const struct generation *generation,
     const struct feed_destination *destination, const struct state_lock *lock,
     const struct window_rules *rules, const struct feed_told *told, int64_t now_ns) {
 	struct window_report report = windows_report_of(generation, &destination->owner,
