@@ -87,8 +87,8 @@ static int64_t measure(const struct generation *g, struct judge *judge, const ch
 		judging = before < judging ? before : judging;
 		before = now_ns();
 		for (int i = 0; i < TIMES; i++)
-			generation_window_settings(g, 0, judgement.destination,
-			    strlen(judgement.destination), judgement.provider, &settings);
+			generation_window_settings(g, 0, judgement.owner.name,
+			    strlen(judgement.owner.name), judgement.owner.provider, &settings);
 		before = (now_ns() - before) / TIMES;
 		settling = before < settling ? before : settling;
 	}

@@ -128,8 +128,8 @@ static void delivery_row(void *context, struct writer *writer, const void *item)
 	    NULL);
 	writer_member(writer, "program", COLUMN_TEXT, span_value(d->program, text));
 	writer_text(writer, "phase", delivery_phase_word(reply->phase));
-	writer_text(writer, "destination", judgement->kind == DESTINATION_NONE ? NULL :
-	    judgement->destination);
+	writer_text(writer, "destination", judgement->owner.kind == DESTINATION_NONE ? NULL :
+	    judgement->owner.name);
 	writer_member(writer, "rule", COLUMN_TEXT, rule_value(analyze, judgement->rule, text));
 	writer_member(writer, "reply", COLUMN_TEXT, span_value(reply->words, text));
 }

@@ -46,17 +46,17 @@ static uint32_t rolled_up(struct analyze_learning *learning, const struct delive
 	char domain[JUDGE_NAME_MAX + 1];
 	struct learned *own;
 
-	if (judgement->kind == DESTINATION_RELAY || !fold_domain(delivery->domain, domain))
+	if (judgement->owner.kind == DESTINATION_RELAY || !fold_domain(delivery->domain, domain))
 		return JUDGE_NONE;
 	if (!tried) {
 		own = analyze_learned_find(learning, domain);
 		return own == NULL ? JUDGE_NONE : own->rolls_up;
 	}
-	own = judgement->provider == JUDGE_NONE ? analyze_learned_find(learning, domain) :
+	own = judgement->owner.provider == JUDGE_NONE ? analyze_learned_find(learning, domain) :
 	    analyze_learned_get(learning, domain);
 	if (own != NULL)
-		own->rolls_up = judgement->provider;
-	return judgement->provider;
+		own->rolls_up = judgement->owner.provider;
+	return judgement->owner.provider;
 }
 
 static struct learned *owner(struct analyze_learning *learning, const struct delivery *delivery,
@@ -70,7 +70,7 @@ static struct learned *owner(struct analyze_learning *learning, const struct del
 	    !judge_transport_name(learning->generation, judgement->mta <
 		learning->generation->mta_count ? &learning->generation->mtas[judgement->mta] :
 		NULL, name))
-		memcpy(name, judgement->destination, sizeof(name));
+		memcpy(name, judgement->owner.name, sizeof(name));
 	own = analyze_learned_get(learning, name);
 	if (own == NULL)
 		return NULL;
@@ -289,7 +289,7 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 	bool held;
 
 	learning->now_ns = now_ns;
-	if (judgement->kind == DESTINATION_NONE ||
+	if (judgement->owner.kind == DESTINATION_NONE ||
 	    (own = owner(learning, delivery, judgement)) == NULL)
 		return;
 	attempt.own = own;

@@ -25,12 +25,6 @@
 
 /* --- whose -------------------------------------------------------------------- */
 
-struct window_owner {
-	enum destination_kind kind;	/* DESTINATION_NONE: nobody's, the rest is unset */
-	char name[SEGMENT_NAME_MAX + 1]; /* "example.com", "provider:google", "[192.0.2.1]:25" */
-	uint32_t provider;		/* of the generation, or JUDGE_NONE */
-};
-
 /* Whose window mail for `destination` runs by: a recipient domain (in any spelling), a
  * host as Sendmail names it, or a name as above.  A domain belongs to a provider when
  * one of the relays that it was reached by last does, and to the relay that all mail

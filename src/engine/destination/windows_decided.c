@@ -57,7 +57,7 @@ static void put_settings(struct decided *d, const struct window_report *report) 
 	unsigned mta = report->judgement == NULL ? GENERATION_MTAS_MAX :
 	    report->judgement->mta;
 	uint32_t provider = report->judgement == NULL ? GENERATION_NO_PROVIDER :
-	    report->judgement->provider;
+	    report->judgement->owner.provider;
 
 	if (generation_window_sources(g, mta, report->name, report->name_length, provider,
 	    sources) == 0 || sources[0].line == 0)

@@ -129,7 +129,7 @@ bool windows_roll_up(const struct engine *engine, const struct generation *gener
 	}
 	for (unsigned i = 0; i < seen->relay_count && generation->provider_count > 0; i++) {
 		(void)relays_find(engine->segment, &seen->relays[i], relay);
-		provider = judge_provider(generation, relay, strlen(relay), &seen->relays[i]);
+		provider = generation_match_provider(generation, relay, strlen(relay), &seen->relays[i]);
 		if (provider != JUDGE_NONE) {
 			set_provider(generation, provider, out);
 			break;

@@ -109,7 +109,7 @@ static int64_t took_ms(const struct delivery *d) {
 static bool is_own(const struct feed_result *result) {
 	const struct judgement *judgement = result->judgement;
 
-	return judgement->kind == DESTINATION_DOMAIN &&
+	return judgement->owner.kind == DESTINATION_DOMAIN &&
 	    result->delivery->domain.text[0] != '[' &&
 	    (judgement->mta >= result->generation->mta_count ||
 	    result->generation->mtas[judgement->mta].transport == 0);
@@ -126,7 +126,7 @@ static bool is_next_hop_of(const struct engine *engine, const struct generation 
 	    !destinations_find(engine->segment, name, strlen(name), &seen))
 		return false;
 	(void)windows_owner_of_mta(engine, generation, &seen, judgement->mta, &owner);
-	if (strcmp(owner.name, judgement->destination) == 0)
+	if (strcmp(owner.name, judgement->owner.name) == 0)
 		return true;
 	/* a relayhost may have several addresses; a content filter's is never noted */
 	for (unsigned i = 0; owner.kind == DESTINATION_RELAY && i < seen.relay_count &&
@@ -166,7 +166,7 @@ static void note_lane(struct engine *engine, const struct feed_result *result) {
 	/* what goes to a content filter is in no queue of the domain */
 	if (use.suspended && d->domain.length > 0)
 		use.width = 0;
-	else if (!judgement->cloned || d->domain.length == 0 || (judgement->kind ==
+	else if (!judgement->cloned || d->domain.length == 0 || (judgement->owner.kind ==
 	    DESTINATION_RELAY && !is_next_hop_of(engine, generation, d, judgement)))
 		return;
 	use.domain = is_own(result) && result->key.hash != 0 ? result->key.hash :
@@ -175,31 +175,23 @@ static void note_lane(struct engine *engine, const struct feed_result *result) {
 }
 
 /* Where the result tells no relay, it is of whom the domain was reached by last. */
-static void find_window(const struct engine *engine, const struct generation *generation,
-    struct judgement *judgement, struct window_owner *out) {
+static void roll_up(const struct engine *engine, const struct generation *generation,
+    struct judgement *judgement) {
+	struct window_owner own = judgement->owner;
 	struct destination_seen seen;
-	struct window_owner own;
-	size_t prefix;
+	const char *domain;
 
-	*out = (struct window_owner){ .kind = judgement->kind,
-		.provider = judgement->provider };
-	memcpy(out->name, judgement->destination, sizeof(out->name));
-	own = *out;
-	if (judgement->kind != DESTINATION_DOMAIN || judgement->tried.name.length > 0 ||
+	if (own.kind != DESTINATION_DOMAIN || judgement->tried.name.length > 0 ||
 	    !address_is_unknown(&judgement->tried.address))
 		return;
-	prefix = generation_transport_prefix(out->name, strlen(out->name));
-	if (!destinations_find(engine->segment, out->name + prefix,
-		strlen(out->name + prefix), &seen))
+	domain = own.name + generation_transport_prefix(own.name, strlen(own.name));
+	if (!destinations_find(engine->segment, domain, strlen(domain), &seen))
 		return;
 	(void)windows_roll_up(engine, generation, &seen, judgement->mta < generation->mta_count ?
 	    judgement->mta : generation_window_mta(generation, seen.name, strlen(seen.name),
-	    seen.cloned_by | seen.other_by), out);
-	if (!windows_owner_by_transport(generation, judgement->mta, out))
-		*out = own;
-	judgement->kind = out->kind;
-	judgement->provider = out->provider;
-	memcpy(judgement->destination, out->name, sizeof(judgement->destination));
+	    seen.cloned_by | seen.other_by), &judgement->owner);
+	if (!windows_owner_by_transport(generation, judgement->mta, &judgement->owner))
+		judgement->owner = own;
 }
 
 static void place_in_time(struct feed_result *result, const struct feed_origin *origin,
@@ -266,11 +258,10 @@ struct feed_outcome engine_feed_delivery(struct engine *engine,
 		return outcome;
 	outcome.judgement = result.judgement = judgement;
 	place_in_time(&result, origin, now_ns);
-	if (judgement->kind != DESTINATION_NONE)
-		find_window(engine, generation, judgement, &result.owner);
+	roll_up(engine, generation, judgement);
 	expected = feed_expected(memory, origin->expected);
 	if (expected != NULL && is_own(&result) && strncmp((const char *)expected->key.name,
-	    result.owner.name, sizeof(expected->key.name)) == 0)
+	    judgement->owner.name, sizeof(expected->key.name)) == 0)
 		result.expected = &expected->key;
 	if (find_seen(generation, delivery, judgement, &seen)) {
 		if (expected != NULL && address_equal(&expected->relay, &seen.relay))
@@ -278,7 +269,7 @@ struct feed_outcome engine_feed_delivery(struct engine *engine,
 		result.seen = is_own(&result) ? &seen : NULL;
 		outcome.learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
 	}
-	if (judgement->kind != DESTINATION_NONE && feed_learn(&result))
+	if (judgement->owner.kind != DESTINATION_NONE && feed_learn(&result))
 		outcome.learned = true;
 	else
 		outcome.repeated = result.repeated || !feed_position_counts(engine->segment,
@@ -303,20 +294,19 @@ void engine_feed_start(struct engine *engine, const struct generation *generatio
     unsigned mtas, const struct delivery *delivery, int64_t now_ns) {
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct judgement judgement;
-	struct window_owner owner;
 	struct state_key key;
 
 	if (memory == NULL || delivery->queue_id.length == 0)
 		return;
 	judge_delivery(memory->judge, mtas, delivery, &judgement);
-	if (judgement.kind == DESTINATION_NONE)
+	if (judgement.owner.kind == DESTINATION_NONE)
 		return;
 	if (memory->starts == NULL)
 		memory->starts = feed_starts_open();
 	if (memory->starts == NULL)
 		return;
-	find_window(engine, generation, &judgement, &owner);
-	if (states_key(engine->segment, owner.name, strlen(owner.name), &key))
+	roll_up(engine, generation, &judgement);
+	if (states_key(engine->segment, judgement.owner.name, strlen(judgement.owner.name), &key))
 		(void)feed_starts_begin(memory->starts, key.hash, feed_hash_of(memory,
 		    delivery->queue_id), now_ns);
 }

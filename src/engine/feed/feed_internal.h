@@ -114,7 +114,6 @@ struct feed_result {
 	const struct delivery *delivery;
 	const struct judgement *judgement;
 	const struct delivery_seen *seen;	/* to be noted with it, or NULL */
-	struct window_owner owner;
 	const struct state_key *expected;	/* the owner's, or NULL */
 	struct state_key key;	/* of the owner, once it was learned */
 	struct state_origin origin;

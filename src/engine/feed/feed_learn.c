@@ -32,6 +32,7 @@
 static void find_level(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	const struct delivery *d = result->delivery;
+	const char *owner = result->judgement->owner.name;
 	struct flight_attempt attempt;
 	uint32_t running;
 
@@ -42,8 +43,8 @@ static void find_level(struct feed_learning *l) {
 		uint64_t hash = flights_queue_hash(segment, d->queue_id.text,
 		    d->queue_id.length);
 
-		l->asked = flights_find_attempt(segment, result->owner.name,
-		    strlen(result->owner.name), hash, result->now_ns, &attempt);
+		l->asked = flights_find_attempt(segment, owner, strlen(owner), hash,
+		    result->now_ns, &attempt);
 		if (l->asked) {
 			l->canary = attempt.canary;
 			l->connected = attempt.connected;
@@ -62,6 +63,7 @@ static void find_level(struct feed_learning *l) {
 /* The rule that the reply matched, and its count. */
 static void find_rule(struct feed_learning *l) {
 	const struct feed_result *result = l->result;
+	const char *owner = result->judgement->owner.name;
 	uint64_t key;
 
 	l->has_rule = result->judgement->rule != JUDGE_NONE;
@@ -74,7 +76,7 @@ static void find_rule(struct feed_learning *l) {
 		return;
 	key = l->rule.action == REPLY_ACTION_HOLD_RECIPIENT ?
 	    feed_hash_of(result->memory, result->delivery->recipient) :
-	    feed_hash(result->memory, result->owner.name, strlen(result->owner.name));
+	    feed_hash(result->memory, owner, strlen(owner));
 	l->match = feed_match(result->memory->matches, &l->rule, key, result->now_ns);
 }
 
@@ -319,7 +321,7 @@ static bool learn(struct feed_learning *l) {
 	l->told.ceiling_before = was.ceiling;
 	l->told.would_hold = !l->asked && l->weight != JUDGED_NEUTRAL &&
 	    (was.state == WINDOW_DEAD || was.state == WINDOW_HELD) &&
-	    windows_observed(result->generation, &result->owner);
+	    windows_observed(result->generation, &result->judgement->owner);
 	note_change(&l->told, &change);
 	hear_echo(l);
 	(void)hear_levels(&l->lock, &l->rules, l->destination, result->now_ns, &l->told);
@@ -350,14 +352,14 @@ static bool learn(struct feed_learning *l) {
 static void free_place(const struct feed_learning *l) {
 	const struct feed_result *result = l->result;
 	struct segment *segment = result->memory->engine->segment;
+	const char *owner = result->judgement->owner.name;
 	struct span id = result->delivery->queue_id;
 
 	/* an echo, too */
 	if (l->asked && !l->connected && judged_weight(judge_heard(result->generation,
 		result->judgement)) == JUDGED_NEGATIVE)
-		(void)flights_end_attempt(segment, result->owner.name,
-		    strlen(result->owner.name), flights_queue_hash(segment, id.text, id.length),
-		    result->now_ns);
+		(void)flights_end_attempt(segment, owner, strlen(owner),
+		    flights_queue_hash(segment, id.text, id.length), result->now_ns);
 }
 
 /* Attempts whose level nobody told get it when those that began before have ended. */
@@ -379,8 +381,8 @@ static void add_attempt(struct feed_learning *l) {
 
 /* From which mail server, for a provider or a relay that was not known before. */
 static void note_mta(const struct feed_result *result) {
-	const struct delivery_seen seen = { .name = result->owner.name,
-		.name_length = strlen(result->owner.name),
+	const struct delivery_seen seen = { .name = result->judgement->owner.name,
+		.name_length = strlen(result->judgement->owner.name),
 		.mta = (uint8_t)result->judgement->mta, .cloned = result->judgement->cloned };
 
 	(void)destinations_note(result->memory->engine->segment, &seen, result->now_ns);
@@ -391,6 +393,7 @@ static void note_mta(const struct feed_result *result) {
 bool feed_learn(struct feed_result *result) {
 	struct feed_memory *memory = result->memory;
 	const struct judgement *judgement = result->judgement;
+	const struct window_owner *owner = &judgement->owner;
 	struct span words = judgement->reply.words;
 	struct feed_learning l = { .result = result,
 		.class = judge_heard(result->generation, judgement) };
@@ -398,19 +401,18 @@ bool feed_learn(struct feed_result *result) {
 	l.weight = judged_weight(l.class);
 	if (result->expected != NULL)
 		result->key = *result->expected;
-	else if (!states_key(memory->engine->segment, result->owner.name,
-	    strlen(result->owner.name), &result->key))
+	else if (!states_key(memory->engine->segment, owner->name, strlen(owner->name),
+	    &result->key))
 		return false;
 	if (l.weight != JUDGED_NEUTRAL || l.class == RESULT_SUSPENDED)
-		l.destination = feed_destination(memory, &result->owner, &result->key,
-		    result->now_ns);
+		l.destination = feed_destination(memory, owner, &result->key, result->now_ns);
 	if (l.destination != NULL) {
 		l.destination->mta = judgement->mta;
 		result->key.place = l.destination->place;
 	}
 	/* has it fetched meanwhile */
 	states_aim_at(memory->engine->segment, &result->key, &l.lock);
-	windows_rules(result->generation, judgement->mta, &result->owner, &l.rules);
+	windows_rules(result->generation, judgement->mta, owner, &l.rules);
 	l.queue = feed_hash_of(memory, result->delivery->queue_id);
 	find_rule(&l);
 	find_level(&l);

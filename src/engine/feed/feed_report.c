@@ -18,8 +18,9 @@
 /* What the transaction made of the window. */
 static void report_window(const struct feed_learning *l, enum window_happened what) {
 	const struct feed_result *result = l->result;
-	struct window_report report = windows_report_of(result->generation, &result->owner,
-	    &l->lock.state, &l->rules.settings, what, result->now_ns);
+	struct window_report report = windows_report_of(result->generation,
+	    &result->judgement->owner, &l->lock.state, &l->rules.settings, what,
+	    result->now_ns);
 
 	report.before = l->told.before;
 	report.ceiling_before = l->told.ceiling_before;

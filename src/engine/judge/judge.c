@@ -351,25 +351,19 @@ void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d
 	const struct generation *g = judge->generation;
 
 	memset(out, 0, sizeof(*out));
-	out->provider = JUDGE_NONE;
+	out->owner.provider = JUDGE_NONE;
 	out->rule = JUDGE_NONE;
 	out->mta = GENERATION_MTAS_MAX;
 	reply_judge(delivery, &out->reply);
 	find_mta(g, mtas, delivery, out);
 	if (out->mta == GENERATION_MTAS_MAX && delivery->source != DELIVERY_OF_OTHER)
 		return;
-	find_tried(delivery, &out->tried);
 	find_owner(g, out->mta < g->mta_count ? &g->mtas[out->mta] : NULL, delivery, out);
 	if (delivery->agent == AGENT_SMTP)
-		out->rule = judge_reply(judge, out->provider, &out->reply);
+		out->rule = judge_reply(judge, out->owner.provider, &out->reply);
 }
 
 /* --- for others ------------------------------------------------------------- */
-
-uint32_t judge_provider(const struct generation *generation, const char *relay_name,
-    size_t length, const struct address *relay) {
-	return generation_match_provider(generation, relay_name, length, relay);
-}
 
 bool judge_provider_destination(const struct generation *generation, uint32_t provider,
     char out[JUDGE_NAME_MAX + 1]) {
@@ -404,7 +398,7 @@ uint64_t judge_patterns_given_up(const struct judge *judge) {
 }
 
 bool judge_teaches(const struct generation *generation, const struct judgement *judgement) {
-	if (judgement->kind == DESTINATION_NONE)
+	if (judgement->owner.kind == DESTINATION_NONE)
 		return false;
 	return judgement->rule == JUDGE_NONE ||
 	    generation_reply_rule(generation, judgement->rule)->action != REPLY_ACTION_ALERT;

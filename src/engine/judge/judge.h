@@ -40,20 +40,24 @@ struct tried_relay {
 	uint16_t port;		/* 0: not told */
 };
 
+/* Whose window it is: the destination's name as it stands in the segment. */
+struct window_owner {
+	enum destination_kind kind;	/* DESTINATION_NONE: nobody's, the rest is unset */
+	/* A domain in lower case without a dot at its end, "provider:NAME", "[address]:port";
+	 * "TRANSPORT:" before any of these, if it is of mail of a transport's row. */
+	char name[JUDGE_NAME_MAX + 1];
+	uint32_t provider;		/* of the generation, or JUDGE_NONE */
+};
+
 struct judgement {
 	unsigned mta;		/* of the generation; GENERATION_MTAS_MAX: nobody's, then
 				 * all else is unset but reply (a delivery that was told
 				 * over the event socket, DELIVERY_OF_OTHER, is judged
 				 * all the same, for port 25) */
 	struct reply reply;	/* its class as the provider rules refine it */
-	enum destination_kind kind;
-	/* The destination's name as it stands in the segment: a domain in lower case
-	 * without a dot at its end, "provider:NAME", "[address]:port"; "TRANSPORT:" before any
-	 * of these, if `mta` is a transport's row.  Where the result
-	 * tells no relay it is the domain: whoever knows by which relays that was
-	 * reached last asks judge_provider. */
-	char destination[JUDGE_NAME_MAX + 1];
-	uint32_t provider;	/* of the generation, or JUDGE_NONE */
+	/* As the result tells; where it tells no relay it is the domain: whoever knows by which
+	 * relays that was reached last asks generation_match_provider. */
+	struct window_owner owner;
 	uint32_t rule;		/* that matched the reply, or JUDGE_NONE */
 	struct tried_relay tried;
 	bool cloned;		/* by the transport that the lanes of `mta` clone, or a lane */
@@ -69,10 +73,6 @@ void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d
  * thread. */
 unsigned judge_postfix(const struct generation *generation, unsigned mtas,
     struct span program, size_t *rest);
-
-/* The provider whose relays match, or JUDGE_NONE.  Any thread. */
-uint32_t judge_provider(const struct generation *generation, const char *relay_name,
-    size_t length, const struct address *relay);
 
 /* Writes "provider:NAME" into out; false: it is too long to be a destination. */
 bool judge_provider_destination(const struct generation *generation, uint32_t provider,

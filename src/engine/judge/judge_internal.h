@@ -5,12 +5,9 @@
 
 #include "engine/judge/judge.h"
 
-/* The relay of a result: of relay=, or what the text names ("connect to host[address]:port:
- * ..."). */
-void find_tried(const struct delivery *delivery, struct tried_relay *out);
-
-/* Fills in kind, destination and provider.  `mta` is NULL for a mail server that the
- * configuration does not name; out->tried, out->cloned and out->reply are set. */
+/* Fills in tried (of relay=, or what the text names: "connect to host[address]:port: ...") and
+ * owner.  `mta` is NULL for a mail server that the configuration does not name; out->cloned and
+ * out->reply are set. */
 void find_owner(const struct generation *generation, const struct generation_mta *mta,
     const struct delivery *delivery, struct judgement *out);
 

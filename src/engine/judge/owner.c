@@ -77,14 +77,6 @@ static void read_text(struct span text, struct tried_relay *out) {
 		}
 }
 
-void find_tried(const struct delivery *d, struct tried_relay *out) {
-	*out = (struct tried_relay){ .name = d->relay_name, .address = d->relay_address,
-		.port = d->relay_port };
-	if (d->source != DELIVERY_OF_SENDMAIL && d->relay_name.length == 0 &&
-	    address_is_unknown(&d->relay_address))
-		read_text(d->text, out);
-}
-
 /* --- relayhost ----------------------------------------------------------------- */
 
 uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta) {
@@ -209,18 +201,18 @@ static void find_name(const struct generation *g, const struct generation_mta *m
 
 	if ((addressed && address_is_loopback(&tried->address)) ||
 	    (tried->port != 0 && !mta_has_port(mta, tried->port)) || by_relayhost) {
-		if (name_relay(g, mta, tried, by_relayhost, out->destination))
-			out->kind = DESTINATION_RELAY;
+		if (name_relay(g, mta, tried, by_relayhost, out->owner.name))
+			out->owner.kind = DESTINATION_RELAY;
 		return;
 	}
 	if (addressed || tried->name.length > 0)
-		out->provider = generation_match_provider(g, tried->name.text,
+		out->owner.provider = generation_match_provider(g, tried->name.text,
 		    tried->name.length, &tried->address);
-	if (out->provider != JUDGE_NONE) {
-		if (judge_provider_destination(g, out->provider, out->destination))
-			out->kind = DESTINATION_PROVIDER;
-	} else if (judge_domain(d->domain, out->destination)) {
-		out->kind = DESTINATION_DOMAIN;
+	if (out->owner.provider != JUDGE_NONE) {
+		if (judge_provider_destination(g, out->owner.provider, out->owner.name))
+			out->owner.kind = DESTINATION_PROVIDER;
+	} else if (judge_domain(d->domain, out->owner.name)) {
+		out->owner.kind = DESTINATION_DOMAIN;
 	}
 }
 
@@ -228,16 +220,21 @@ void find_owner(const struct generation *g, const struct generation_mta *mta,
     const struct delivery *d, struct judgement *out) {
 	bool by_relayhost;
 
-	out->kind = DESTINATION_NONE;
-	out->destination[0] = '\0';
-	out->provider = JUDGE_NONE;
+	out->tried = (struct tried_relay){ .name = d->relay_name, .address = d->relay_address,
+		.port = d->relay_port };
+	if (d->source != DELIVERY_OF_SENDMAIL && d->relay_name.length == 0 &&
+	    address_is_unknown(&d->relay_address))
+		read_text(d->text, &out->tried);
+	out->owner.kind = DESTINATION_NONE;
+	out->owner.name[0] = '\0';
+	out->owner.provider = JUDGE_NONE;
 	if (d->agent == AGENT_LOCAL ||
 	    (d->agent != AGENT_SMTP && out->reply.class != RESULT_SUSPENDED))
 		return;
 	by_relayhost = is_by_relayhost(g, mta, d, out);
 	find_name(g, mta, d, by_relayhost, out);
-	if (!judge_transport_name(g, mta, out->destination))
-		out->kind = DESTINATION_NONE;
-	if (out->kind == DESTINATION_NONE)
-		out->destination[0] = '\0';
+	if (!judge_transport_name(g, mta, out->owner.name))
+		out->owner.kind = DESTINATION_NONE;
+	if (out->owner.kind == DESTINATION_NONE)
+		out->owner.name[0] = '\0';
 }

@@ -90,7 +90,7 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	result = (struct requeue_result){
 		.mta = generation_parent(feed->generation, judgement->mta),
 		.queue_id = delivery->queue_id, .recipient = delivery->recipient,
-		.ended_ns = ended, .destination = judgement->destination,
+		.ended_ns = ended, .destination = judgement->owner.name,
 		.status = delivery->status, .class = judgement->reply.class,
 		.words = judgement->reply.words, .arrival_ns = ended };
 	if (delivery->delay_ms > 0 && delivery->delay_ms < ended / NS_PER_MS)

@@ -99,7 +99,7 @@ TEST_IN(usual_world, end_world, a_delivery_is_of_the_mail_server_that_logs_it) {
 
 		if (j.mta != cases[i].mta)
 			fail_msg("mta %u: %s", j.mta, cases[i].line);
-		assert_int_equal(j.kind == DESTINATION_NONE, j.mta == GENERATION_MTAS_MAX);
+		assert_int_equal(j.owner.kind == DESTINATION_NONE, j.mta == GENERATION_MTAS_MAX);
 	}
 }
 
@@ -125,7 +125,7 @@ TEST_IN(usual_world, end_world, a_lane_is_told_by_its_name) {
 
 		assert_int_equal(j.cloned, cases[i].cloned);
 		assert_int_equal(j.lane, cases[i].lane);
-		assert_string_equal(j.destination, "d.example");
+		assert_string_equal(j.owner.name, "d.example");
 	}
 }
 
@@ -206,9 +206,9 @@ TEST_IN(usual_world, end_world, a_result_belongs_to_the_next_hop_that_was_tried)
 	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
 		struct judgement j = judge_line(15, owners[i].line);
 
-		if (j.kind != owners[i].kind || strcmp(j.destination, owners[i].destination) != 0)
-			fail_msg("%d %s: %s", (int)j.kind, j.destination, owners[i].line);
-		assert_int_equal(j.provider != JUDGE_NONE, j.kind == DESTINATION_PROVIDER);
+		if (j.owner.kind != owners[i].kind || strcmp(j.owner.name, owners[i].destination) != 0)
+			fail_msg("%d %s: %s", (int)j.owner.kind, j.owner.name, owners[i].line);
+		assert_int_equal(j.owner.provider != JUDGE_NONE, j.owner.kind == DESTINATION_PROVIDER);
 	}
 }
 
@@ -226,7 +226,7 @@ TEST_IN(usual_world, end_world, a_long_domain_is_nobodys) {
 		    "relay=m.d.example[192.0.2.1]:25, delay=1, delays=0/0/1/0, dsn=2.0.0, "
 		    "status=sent (250)", domain);
 		j = judge_line(15, line);
-		assert_int_equal(j.kind, length == JUDGE_NAME_MAX ? DESTINATION_DOMAIN :
+		assert_int_equal(j.owner.kind, length == JUDGE_NAME_MAX ? DESTINATION_DOMAIN :
 		    DESTINATION_NONE);
 	}
 }
@@ -266,8 +266,8 @@ TEST_IN(NULL, end_world, the_relay_of_all_mail_is_a_destination_of_its_own) {
 		    cases[i].smart_host);
 		make_world(text, NULL);
 		j = judge_line(1, cases[i].line);
-		if (strcmp(j.destination, cases[i].destination) != 0)
-			fail_msg("%s: %s", j.destination, cases[i].line);
+		if (strcmp(j.owner.name, cases[i].destination) != 0)
+			fail_msg("%s: %s", j.owner.name, cases[i].line);
 	}
 }
 
@@ -309,8 +309,8 @@ TEST_IN(NULL, end_world, a_postfix_relayhost_is_one_too) {
 		w.g = g;
 		assert_int_equal(judge_open(&w.judge, g, &(struct diag){ .error = 0 }), 0);
 		j = judge_line(1, cases[i].line);
-		if (strcmp(j.destination, cases[i].destination) != 0)
-			fail_msg("%s: %s", j.destination, cases[i].line);
+		if (strcmp(j.owner.name, cases[i].destination) != 0)
+			fail_msg("%s: %s", j.owner.name, cases[i].line);
 	}
 }
 
@@ -352,14 +352,14 @@ TEST_IN(usual_world, end_world, another_mail_servers_results_need_no_entry) {
 	assert_true(address_parse("192.0.2.1", 9, &d.relay_address));
 	judge_delivery(w.judge, 0, &d, &j);
 	assert_int_equal(j.mta, GENERATION_MTAS_MAX);
-	assert_int_equal(j.kind, DESTINATION_DOMAIN);
-	assert_string_equal(j.destination, "d.example");
+	assert_int_equal(j.owner.kind, DESTINATION_DOMAIN);
+	assert_string_equal(j.owner.name, "d.example");
 	d.relay_port = 2525;
 	judge_delivery(w.judge, 0, &d, &j);
-	assert_string_equal(j.destination, "[192.0.2.1]:2525");
+	assert_string_equal(j.owner.name, "[192.0.2.1]:2525");
 	judge_delivery(w.judge, 2, &d, &j);
 	assert_int_equal(j.mta, 1);
-	assert_string_equal(j.destination, "d.example");
+	assert_string_equal(j.owner.name, "d.example");
 }
 
 /* --- rules -------------------------------------------------------------------- */
@@ -397,7 +397,7 @@ TEST_IN(usual_world, end_world, what_alerts_teaches_nothing) {
 	struct judgement j = judge_line(1, POSTFIX("postfix/smtp", "none", "deferred",
 	    "host mx1.big.example[192.0.2.1] refused to talk to me: 554 you are blocked"));
 
-	assert_string_equal(j.destination, "provider:big");
+	assert_string_equal(j.owner.name, "provider:big");
 	assert_int_equal(j.reply.class, RESULT_SITE_FAILURE);
 	assert_int_equal(j.rule, 1);
 	assert_false(judge_teaches(w.g, &j));

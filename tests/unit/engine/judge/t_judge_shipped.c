@@ -67,9 +67,9 @@ TEST(ionos_is_on_the_platform_of_gmx) {
 	uint32_t gmx = generation_find_provider(generation, "gmx", 3);
 
 	for (size_t i = 0; i < sizeof(relays) / sizeof(relays[0]); i++)
-		assert_int_equal(judge_provider(generation, relays[i], strlen(relays[i]), NULL), gmx);
+		assert_int_equal(generation_match_provider(generation, relays[i], strlen(relays[i]), NULL), gmx);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_int_equal(judge_provider(generation, others[i], strlen(others[i]), NULL), JUDGE_NONE);
+		assert_int_equal(generation_match_provider(generation, others[i], strlen(others[i]), NULL), JUDGE_NONE);
 }
 
 /* Greylisting is nobody's failure even where the phase says so, and what alerts never
