@@ -24,16 +24,16 @@
 
 #define QUIET_NS	(600 * NS_PER_MS)
 
-uint32_t hint_class_limit(const struct engine_hints *hints,
-    const struct generation *generation, uint32_t class_index, int64_t now_ns) {
+uint32_t hint_class_limit(const struct engine_hints *hints, uint32_t class_index) {
 	const struct generation_class *class;
 	struct limits own;
 
-	if (class_index == HINTS_NO_GROUP || class_index >= generation->class_count ||
-	    hint_class_doubt(generation, class_index) != HINT_DOUBT_NONE)
+	if (class_index == HINTS_NO_GROUP || class_index >= hints->generation->class_count ||
+	    hint_class_doubt(hints->generation, class_index) != HINT_DOUBT_NONE)
 		return HINTS_ANY_ROOM;
-	class = generation_class(generation, class_index);
-	return class_limits(hints->engine->segment, generation, class, now_ns, &own)->sessions;
+	class = generation_class(hints->generation, class_index);
+	return class_limits(hints->engine->segment, hints->generation, class, hints->now_ns,
+	    &own)->sessions;
 }
 
 /* What is open; false: it is not known. */
@@ -62,48 +62,44 @@ static struct hint_class *class_of(const struct engine_hints *hints,
 	    &hints->bounds[queue->group];
 }
 
-bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns) {
+bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue) {
 	const struct hint_class *class = class_of(hints, queue);
 
 	if (queue->waiting == 0 || queue->last_ns == 0 || (class != NULL && class->quiet &&
-		now_ns - queue->last_ns >= QUIET_NS))
+		hints->now_ns - queue->last_ns >= QUIET_NS))
 		return false;
-	return lane_drained_ns(queue->last_ns, 0, hint_queue_longest_ns(queue, now_ns)) > now_ns;
+	return lane_drained_ns(queue->last_ns, 0, hint_queue_longest_ns(queue, hints->now_ns)) >
+	    hints->now_ns;
 }
 
-uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns) {
+uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue) {
 	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
 	lane_set lanes = (queue->used | queue->given) & ~LANE_ORIGIN;
 
-	if (!hint_queue_is_full(hints, queue, now_ns))
+	if (!hint_queue_is_full(hints, queue))
 		return 0;
 	/* of the transport itself only what runs is known */
-	return lane_sum(widths, lanes) + queue->singles +
-	    (queue->canary != LANE_WIDTHS_MAX ? 1 : 0) +
-	    ((queue->used & LANE_ORIGIN) != 0 ? hint_queue_busy(queue, now_ns) : 0);
+	return lane_sum(widths, lanes) + queue->singles + (queue->canary != LANE_WIDTHS_MAX ? 1 :
+	    0) + ((queue->used & LANE_ORIGIN) != 0 ? hint_queue_busy(queue, hints->now_ns) : 0);
 }
 
-static void add_queue(struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns) {
+static void add_queue(struct engine_hints *hints, const struct hint_queue *queue) {
 	struct hint_class *class = class_of(hints, queue);
 
-	if (class == NULL || !hint_queue_is_full(hints, queue, now_ns))
+	if (class == NULL || !hint_queue_is_full(hints, queue))
 		return;
-	class->used += hint_class_use(hints, queue, now_ns);
+	class->used += hint_class_use(hints, queue);
 	class->waiting++;
 }
 
 /* False: no class is bounded. */
-static bool begin_counts(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
+static bool begin_counts(struct engine_hints *hints) {
 	bool any = false;
 
 	for (uint32_t i = 0; i < hints->class_count && hints->bounds != NULL; i++) {
 		struct hint_class *class = &hints->bounds[i];
 
-		class->limit = hint_class_limit(hints, generation, i, now_ns);
+		class->limit = hint_class_limit(hints, i);
 		class->used = class->waiting = 0;
 		any = any || class->limit != HINTS_ANY_ROOM;
 	}
@@ -134,36 +130,35 @@ static void find_room(struct hint_class *class) {
 }
 
 /* What is left for lanes of queues that are full, and for mail that begins. */
-static void find_places(struct engine_hints *hints, const struct generation *generation,
-    struct hint_class *class, uint32_t index, int64_t now_ns) {
+static void find_places(struct engine_hints *hints, struct hint_class *class, uint32_t index) {
 	uint32_t inbound, outbound;
 
 	class->places = class->room = HINTS_ANY_ROOM;
 	if (class->limit == HINTS_ANY_ROOM || !read_open(hints->engine->segment,
-		generation_class(generation, index), &inbound, &outbound))
+		generation_class(hints->generation, index), &inbound, &outbound))
 		return;
-	find_quiet(hints->engine->segment, class, outbound, now_ns);
+	find_quiet(hints->engine->segment, class, outbound, hints->now_ns);
 	class->other = outbound > class->used ? outbound - class->used : 0;
 	class->places = class->limit > inbound ? class->limit - inbound : 0;
 	find_room(class);
 	/* nobody asks as long as mail is held: what more would serve is asked for here */
-	if (class->room == 0 && generation_class(generation, index)->shared)
-		shares_wanted(hints->engine->segment, generation_class(generation, index), false);
+	if (class->room == 0 && generation_class(hints->generation, index)->shared)
+		shares_wanted(hints->engine->segment, generation_class(hints->generation, index),
+		    false);
 }
 
-void hint_classes_count(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
+void hint_classes_count(struct engine_hints *hints) {
 	bool changed = false;
 
-	if (!begin_counts(hints, generation, now_ns))
+	if (!begin_counts(hints))
 		return;
 	for (uint32_t i = 0; i < hints->queue_count; i++)
 		if (hints->queues[i].hash != 0)
-			add_queue(hints, &hints->queues[i], now_ns);
+			add_queue(hints, &hints->queues[i]);
 	for (uint32_t i = 0; i < hints->class_count; i++) {
 		struct hint_class *class = &hints->bounds[i];
 
-		find_places(hints, generation, class, i, now_ns);
+		find_places(hints, class, i);
 		class->changed = class->places != class->before[0] ||
 		    class->used != class->before[1] || class->waiting != class->before[2];
 		class->before[0] = class->places;
@@ -203,10 +198,9 @@ bool hint_class_bounds(const struct engine_hints *hints, const struct hint_queue
 	return class_of(hints, queue) != NULL;
 }
 
-uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns) {
+uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_queue *queue) {
 	const struct hint_class *class = class_of(hints, queue);
-	uint32_t own = hint_class_use(hints, queue, now_ns), others, part, left;
+	uint32_t own = hint_class_use(hints, queue), others, part, left;
 
 	if (class == NULL || class->places == HINTS_ANY_ROOM)
 		return HINTS_ANY_ROOM;
@@ -218,8 +212,7 @@ uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_que
 	return part < left ? part : left;
 }
 
-void hint_class_tell_room(struct engine_hints *hints, const struct generation *generation,
-    uint32_t index) {
+void hint_class_tell_room(struct engine_hints *hints, uint32_t index) {
 	struct hint_class *class = hints->bounds == NULL ? NULL : &hints->bounds[index];
 	char text[HINT_TEXT_MAX + 1] = "", quoted[GENERATION_CLASS_NAME_MAX + 1];
 	const char *name;
@@ -227,7 +220,8 @@ void hint_class_tell_room(struct engine_hints *hints, const struct generation *g
 	if (class == NULL || class->room == class->told)
 		return;
 	if (class->told == HINTS_ANY_ROOM) {
-		name = generation_text(generation, generation_class(generation, index)->name);
+		name = generation_text(hints->generation, generation_class(hints->generation,
+		    index)->name);
 		(void)log_quote(quoted, sizeof(quoted), name, strlen(name));
 		(void)text_append(text, sizeof(text), 0, "Postern: class %s has %u sessions, and "
 		    "other destinations use them", quoted, class->limit);

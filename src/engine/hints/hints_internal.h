@@ -136,7 +136,9 @@ struct engine_hints {
 	struct engine *engine;
 	struct hints_writer *writer;
 	struct hints_calls calls;
-	uint64_t generation;		/* that the table was made from */
+	const struct generation *generation;	/* of this turn: pinned */
+	int64_t now_ns;			/* the same */
+	uint64_t made_of;		/* number of the generation that the table was made from */
 	uint64_t version;		/* of the destinations, at the last look at all */
 	uint64_t recipients_version;
 	bool published;
@@ -185,23 +187,18 @@ const char *hint_time(int64_t at_ns, int64_t now_ns, char out[HINT_TIME_MAX]);
 /* --- hints_turn.c -------------------------------------------------------------------- */
 
 /* The states of the classes, and that we live. */
-void hint_classes_renew(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns);
+void hint_classes_renew(struct engine_hints *hints, int64_t now_ns);
 /* Those that a new file begins with: NULL or a text, for each.  False: no memory. */
-bool hint_classes_begin(struct engine_hints *hints, const struct generation *generation,
-    const char **texts);
+bool hint_classes_begin(struct engine_hints *hints, const char **texts);
 
 /* --- hints_keys.c -------------------------------------------------------------------- */
 
 /* Makes the file anew.  -1 with *diag: the one before stays. */
-int hint_keys_build(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns, struct diag *diag);
+int hint_keys_build(struct engine_hints *hints, struct diag *diag);
 /* Looks at all destinations, and changes what is in the file. */
-void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns);
+void hint_keys_scan(struct engine_hints *hints);
 /* Looks at one destination; then at all keys that run by the window of that name. */
-void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
-    const char *name, int64_t now_ns);
+void hint_keys_renew(struct engine_hints *hints, const char *name);
 /* The class of all mail of the key's queue, or HINTS_NO_GROUP: others share it, or none is
  * known. */
 uint32_t hint_key_class(const struct hint_key *key);
@@ -214,8 +211,8 @@ void hint_keys_free(struct engine_hints *hints);
 
 /* Every domain that the site lists with a next hop for a transport's row, and to which nothing was
  * delivered yet. */
-void hint_each_listed(const struct engine_hints *hints, const struct generation *generation,
-    void (*each)(void *context, uint8_t mta, const struct destination_seen *), void *context);
+void hint_each_listed(const struct engine_hints *hints, void (*each)(void *context, uint8_t mta,
+    const struct destination_seen *), void *context);
 
 /* --- hints_tell.c -------------------------------------------------------------------- */
 
@@ -227,38 +224,35 @@ void hint_each_listed(const struct engine_hints *hints, const struct generation 
 
 /* What mail of a queue in use is told. */
 void hint_queue_say(struct engine_hints *hints, const struct hint_queue *queue,
-    const struct window_view *view, int64_t now_ns, struct hint_say *out);
-/* What mail of a queue that nobody uses now is told; `most`: hint_class_limit of its class. */
+    const struct window_view *view, struct hint_say *out);
+/* What mail of a queue that nobody uses now is told; `group`: its class. */
 void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
-    const struct window_owner *owner, const struct window_view *view, uint32_t most,
-    int64_t now_ns, struct hint_say *say);
+    const struct window_owner *owner, const struct window_view *view, uint32_t group,
+    struct hint_say *say);
 bool hint_say_is_same(const struct hint_say *a, const struct hint_say *b);
 /* Whose window its mail runs by.  False: it is not in the file. */
-bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
-    const struct hint_key *key, struct window_owner *out);
+bool hint_key_owner(const struct engine_hints *hints, const struct hint_key *key,
+    struct window_owner *out);
 /* What mail of a mail server for a domain that is no key is told: *lanes, with count 0 if
  * nothing. */
-lane_set hint_unknown_lanes(const struct engine_hints *hints,
-    const struct generation *generation, uint8_t mta, int64_t now_ns,
+lane_set hint_unknown_lanes(const struct engine_hints *hints, uint8_t mta,
     struct hint_lanes *lanes);
 /* Tells all keys of a queue but those that are stopped. */
 void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
     const struct hint_say *say);
 /* Tells a key what its queue is told, if that is in use, else what its own window says. */
-void hint_key_tell(struct engine_hints *hints, const struct generation *generation,
-    struct hint_key *key, const struct window_owner *owner, int64_t now_ns);
+void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
+    const struct window_owner *owner);
 /* The window of a key has changed: what it says by itself is *own. */
-void hint_key_changed(struct engine_hints *hints, const struct generation *generation,
-    struct hint_key *key, const struct window_owner *owner, const struct window_view *view,
-    const struct hint_say *own, int64_t now_ns);
+void hint_key_changed(struct engine_hints *hints, struct hint_key *key,
+    const struct window_owner *owner, const struct window_view *view, const struct hint_say *own);
 /* A key runs by another window; where no other mail of its queue runs by the one before,
  * the queue follows. */
 void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
     const struct window_owner *owner);
 /* The window that a queue runs by takes nothing: it runs by that of other mail in it, if any
  * is to be had. */
-bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *generation,
-    struct hint_queue *queue, int64_t now_ns);
+bool hint_queue_elsewhere(struct engine_hints *hints, struct hint_queue *queue);
 
 /* --- hints_queue.c ------------------------------------------------------------------- */
 
@@ -268,8 +262,7 @@ bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *g
 #define HINT_LONG_SPANS	2	/* and for so many spans more, whether any result comes or not */
 
 /* Lanes and rights of each mail server, of this generation. */
-void hint_queues_configure(struct engine_hints *hints,
-    const struct generation *generation);
+void hint_queues_configure(struct engine_hints *hints);
 /* Mail of the key is delivered, by these lanes, or the cloned transport itself: seen at
  * seen_ns. */
 void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
@@ -285,16 +278,14 @@ void hint_queues_touch(struct engine_hints *hints, uint64_t owner);
 struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
 /* The same for a key of which a result was heard: it was told what an idle one is.  NULL: it
  * cannot be followed. */
-struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,
-    const struct generation *generation, const struct hint_key *key, int64_t now_ns);
+struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints, const struct hint_key *key);
 void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
 void hint_queues_free(struct engine_hints *hints);
 
 /* --- hints_results.c ----------------------------------------------------------------- */
 
 /* Reads what was delivered since. */
-void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns);
+void hint_queues_read(struct engine_hints *hints);
 /* Its longest delivery of late; 0: none was heard of. */
 int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns);
 
@@ -302,35 +293,28 @@ int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns);
 
 /* After all queues were looked at: what lanes use of ceilings that a cluster divides.  Where
  * the lease has just ended, or begun, the mail of these is told anew. */
-void hint_shares_turn(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns);
+void hint_shares_turn(struct engine_hints *hints);
 
 /* --- hints_classes.c ----------------------------------------------------------------- */
 
 /* Counts what all queues use of their classes' places; those of classes where that has changed
  * are to be looked at. */
-void hint_classes_count(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns);
+void hint_classes_count(struct engine_hints *hints);
 /* A queue of the class has lanes of another sum by now. */
 void hint_class_used(struct engine_hints *hints, uint32_t group, uint32_t before,
     uint32_t now);
 /* Mail waits in it for a place, so that all its lanes count: their widths, or 0. */
-bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns);
-uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns);
+bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queue *queue);
+uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue);
 bool hint_class_bounds(const struct engine_hints *hints, const struct hint_queue *queue);
 /* So much of its class the queue may have; HINTS_ANY_ROOM: no class bounds it. */
-uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_queue *queue,
-    int64_t now_ns);
+uint32_t hint_class_part(const struct engine_hints *hints, const struct hint_queue *queue);
 /* Sessions that the class may have in all; HINTS_ANY_ROOM: any number. */
-uint32_t hint_class_limit(const struct engine_hints *hints,
-    const struct generation *generation, uint32_t class_index, int64_t now_ns);
+uint32_t hint_class_limit(const struct engine_hints *hints, uint32_t class_index);
 /* Is any queue full?  Then turns are due to see when they are not any more. */
 bool hint_classes_watch(const struct engine_hints *hints);
 /* To the file, if it has changed. */
-void hint_class_tell_room(struct engine_hints *hints, const struct generation *generation,
-    uint32_t index);
+void hint_class_tell_room(struct engine_hints *hints, uint32_t index);
 /* For so many classes, of a file that says nothing of them yet.  False: no memory. */
 bool hint_classes_begin_bounds(struct engine_hints *hints, uint32_t count);
 
@@ -349,8 +333,7 @@ static inline void hint_queue_wait(struct hint_queue *queue, int64_t at_ns) {
 		queue->due_ns = at_ns;
 }
 /* Reads what was delivered, and looks at each queue that there is something to do for. */
-void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns);
+void hint_queues_turn(struct engine_hints *hints);
 
 /* --- hints_reload.c ------------------------------------------------------------------ */
 
@@ -359,8 +342,7 @@ void hint_queues_turn(struct engine_hints *hints, const struct generation *gener
 void hint_queue_want_reload(struct hint_mta *mta, struct hint_queue *queue,
     struct lane_choice *choice, int64_t now_ns);
 /* Asks the supervisor for those that are wanted. */
-void hint_queues_reload(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns);
+void hint_queues_reload(struct engine_hints *hints);
 
 /* A queue manager is told to hold all mail of a class, as `open` have come to `limit` (its own, or
  * this node's share of it): noted for posternctl why.  Its ID. */

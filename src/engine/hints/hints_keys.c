@@ -55,12 +55,10 @@ struct candidate {
 /* A look at destinations: what is done with each candidate. */
 struct look {
 	struct engine_hints *hints;
-	const struct generation *generation;
 	void (*each)(struct look *look, const struct candidate *candidate,
 	    const struct window_owner *owner);
 	void *context;
 	const struct destination_seen *seen;
-	int64_t now_ns;
 	unsigned looked_at;
 };
 
@@ -69,7 +67,7 @@ struct look {
 static void look_at_candidate(struct look *look, const struct candidate *candidate) {
 	struct window_owner owner;
 
-	if (windows_owner_of_mta(look->hints->engine, look->generation, look->seen,
+	if (windows_owner_of_mta(look->hints->engine, look->hints->generation, look->seen,
 		candidate->mta, &owner) || candidate->barred)
 		look->each(look, candidate, &owner);
 }
@@ -77,7 +75,7 @@ static void look_at_candidate(struct look *look, const struct candidate *candida
 /* At every mail server whose mail for the destination may have hints, or must not though the
  * site's settings have nothing against it. */
 static void look_at(struct look *look, const struct destination_seen *seen) {
-	const struct generation *generation = look->generation;
+	const struct generation *generation = look->hints->generation;
 	struct candidate candidate = { .domain = seen->name,
 		.length = strlen(seen->name), .group = HINTS_NO_GROUP };
 	struct outbound_class found = { .class_index = CLASS_NO_RULE };
@@ -123,7 +121,7 @@ static void look_at_seen(void *context, const struct destination_seen *seen) {
 	struct look *look = context;
 
 	if (++look->looked_at % LOOKED_AT == 0)
-		hint_classes_renew(look->hints, look->generation, clock_now_ns());
+		hint_classes_renew(look->hints, clock_now_ns());
 	if (is_seen(seen))
 		look_at(look, seen);
 }
@@ -133,8 +131,8 @@ static void look_at_listed(void *context, uint8_t mta, const struct destination_
 	size_t length = strlen(seen->name);
 	const struct candidate candidate = { .domain = seen->name, .length = length,
 		.mta = mta, .group = HINTS_NO_GROUP,
-		.next_hop = generation_site_next_hop(look->generation,
-		    &look->generation->mtas[mta], seen->name, length) };
+		.next_hop = generation_site_next_hop(look->hints->generation,
+		    &look->hints->generation->mtas[mta], seen->name, length) };
 
 	look->seen = seen;
 	look_at_candidate(look, &candidate);
@@ -142,7 +140,7 @@ static void look_at_listed(void *context, uint8_t mta, const struct destination_
 
 static void look_at_all(struct look *look) {
 	destinations_each(look->hints->engine->segment, look_at_seen, look);
-	hint_each_listed(look->hints, look->generation, look_at_listed, look);
+	hint_each_listed(look->hints, look_at_listed, look);
 }
 
 /* --- the table of keys -------------------------------------------------------------- */
@@ -234,10 +232,10 @@ static void bring_key(const struct look *look, const struct candidate *candidate
 	}
 	key->place = place;
 	/* it was delivered so far as mail for a domain that is no key */
-	if (!candidate->barred && look->now_ns - look->seen->seen_ns < RECENT_NS)
+	if (!candidate->barred && look->hints->now_ns - look->seen->seen_ns < RECENT_NS)
 		hint_queue_begin(hints, key, owner, first_given(hints, candidate),
 		    look->seen->seen_ns);
-	hint_key_tell(hints, look->generation, key, owner, look->now_ns);
+	hint_key_tell(hints, key, owner);
 }
 
 static void renew_key(struct look *look, const struct candidate *candidate,
@@ -268,13 +266,11 @@ static void renew_key(struct look *look, const struct candidate *candidate,
 	if (key->owner != owner_hash)
 		move_to_owner(hints, key, owner_hash);
 	hint_key_follow(hints, key, owner);
-	hint_key_tell(hints, look->generation, key, owner, look->now_ns);
+	hint_key_tell(hints, key, owner);
 }
 
-void hint_keys_scan(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
-	struct look look = { .hints = hints, .generation = generation, .each = renew_key,
-		.now_ns = now_ns };
+void hint_keys_scan(struct engine_hints *hints) {
+	struct look look = { .hints = hints, .each = renew_key };
 
 	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
 
@@ -298,27 +294,24 @@ static bool is_stopped(const struct window_view *view) {
 
 /* What somebody holds for the mail of all transports, keys of these do not run by yet: the next
  * look, which is due then, finds it. */
-static void look_soon(struct engine_hints *hints, const struct generation *generation,
-    const char *name, int64_t now_ns) {
-	uint32_t last = generation->mta_count - 1;
+static void look_soon(struct engine_hints *hints, const char *name) {
+	uint32_t last = hints->generation->mta_count - 1;
 	struct window_owner owner;
 	struct window_view view;
 
-	if (generation->mta_count == 0 || generation->mtas[last].transport == 0 ||
+	if (hints->generation->mta_count == 0 || hints->generation->mtas[last].transport == 0 ||
 	    generation_transport_prefix(name, strlen(name)) != 0 ||
-	    !windows_owner_named(generation, name, strlen(name), &owner) ||
-	    owner.kind == DESTINATION_DOMAIN)
+	    !windows_owner_named(hints->generation, name, strlen(name), &owner) || owner.kind ==
+	    DESTINATION_DOMAIN)
 		return;
-	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
+	(void)windows_view(hints->engine, hints->generation, &owner, hints->now_ns, &view);
 	if (is_stopped(&view))
 		hints->looked_ns = 0;
 }
 
-void hint_keys_renew(struct engine_hints *hints, const struct generation *generation,
-    const char *name, int64_t now_ns) {
+void hint_keys_renew(struct engine_hints *hints, const char *name) {
 	const struct segment *segment = hints->engine->segment;
-	struct look look = { .hints = hints, .generation = generation, .each = renew_key,
-		.now_ns = now_ns };
+	struct look look = { .hints = hints, .each = renew_key };
 	uint64_t hash = lane_uses_hash(segment, name, strlen(name));
 	struct destination_seen seen;
 	struct window_owner owner;
@@ -331,24 +324,24 @@ void hint_keys_renew(struct engine_hints *hints, const struct generation *genera
 	if (destinations_find(segment, name, strlen(name), &seen) && is_seen(&seen))
 		look_at(&look, &seen);
 	hint_queues_touch(hints, hash);
-	look_soon(hints, generation, name, now_ns);
-	if (map_index(&hints->by_owner, hash) == NO_INDEX ||
-	    !windows_owner_named(generation, name, strlen(name), &owner))
+	look_soon(hints, name);
+	if (map_index(&hints->by_owner, hash) == NO_INDEX || !windows_owner_named(hints->generation,
+	    name, strlen(name), &owner))
 		return;
-	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
+	(void)windows_view(hints->engine, hints->generation, &owner, hints->now_ns, &view);
 	for (uint32_t at = map_index(&hints->by_owner, hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_owner) {
 		struct hint_key *key = &hints->keys[at];
 
 		if (key->mta != said_to || hint_key_class(key) != said_group)
-			hint_queue_idle(hints, key->mta, &owner, &view, hint_class_limit(hints,
-			    generation, hint_key_class(key), now_ns), now_ns, &say);
+			hint_queue_idle(hints, key->mta, &owner, &view, hint_key_class(key), &say);
 		said_to = key->mta;
 		/* held for all transports, it was in the place of the key's own, and is no more */
-		if (generation->mtas[key->mta].transport != 0 && !is_own && !is_stopped(&view))
+		if (hints->generation->mtas[key->mta].transport != 0 && !is_own &&
+		    !is_stopped(&view))
 			hints->looked_ns = 0;
 		said_group = hint_key_class(key);
-		hint_key_changed(hints, generation, key, &owner, &view, &say, now_ns);
+		hint_key_changed(hints, key, &owner, &view, &say);
 	}
 }
 
@@ -406,27 +399,26 @@ static void point_at_texts(struct gathering *gathering) {
 	}
 }
 
-static int build_file(struct engine_hints *hints, const struct generation *generation,
-    const struct gathering *gathering, uint32_t *places, int64_t now_ns, struct diag *diag) {
+static int build_file(struct engine_hints *hints, const struct gathering *gathering,
+    uint32_t *places, struct diag *diag) {
 	struct hints_mta mtas[GENERATION_MTAS_MAX];
 	struct hint_lanes unknown[GENERATION_MTAS_MAX];
-	const char **texts = calloc(generation->class_count + 1, sizeof(*texts));
+	const char **texts = calloc(hints->generation->class_count + 1, sizeof(*texts));
 	struct hints_table table = { .mtas = mtas, .unknown = unknown,
-		.mta_count = generation->mta_count, .hints = gathering->list,
+		.mta_count = hints->generation->mta_count, .hints = gathering->list,
 		.count = gathering->count, .group_texts = texts,
-		.group_count = generation->class_count,
+		.group_count = hints->generation->class_count,
 		.recipients = hints->recipient_count + RECIPIENTS_SPARE };
 	int result = -1;
 
 	memset(mtas, 0, sizeof(mtas));
-	for (uint32_t i = 0; i < generation->mta_count; i++) {
-		mtas[i].name = generation_text(generation, generation->mtas[i].name);
+	for (uint32_t i = 0; i < hints->generation->mta_count; i++) {
+		mtas[i].name = generation_text(hints->generation, hints->generation->mtas[i].name);
 		mtas[i].width_count = hints->mtas[i].widths.count;
 		memcpy(mtas[i].widths, hints->mtas[i].widths.width, sizeof(mtas[i].widths));
-		hints->mtas[i].unknown = hint_unknown_lanes(hints, generation, (uint8_t)i,
-		    now_ns, &unknown[i]);
+		hints->mtas[i].unknown = hint_unknown_lanes(hints, (uint8_t)i, &unknown[i]);
 	}
-	if (texts == NULL || !hint_classes_begin(hints, generation, texts))
+	if (texts == NULL || !hint_classes_begin(hints, texts))
 		diag_set(diag, ENOMEM, "no memory for the hints");
 	else
 		result = hints_writer_build(hints->writer, &table, places, diag);
@@ -435,35 +427,36 @@ static int build_file(struct engine_hints *hints, const struct generation *gener
 }
 
 /* Whose window a key of the new file runs by.  *barred: as each_candidate says. */
-static void owner_of(const struct engine_hints *hints, const struct generation *generation,
-    const struct hint *hint, struct window_owner *out, bool *barred) {
+static void owner_of(const struct engine_hints *hints, const struct hint *hint,
+    struct window_owner *out, bool *barred) {
 	struct destination_seen seen = { .other_by = 0 };
 	bool is_found = destinations_find(hints->engine->segment, hint->domain,
 	    strlen(hint->domain), &seen);
 
 	*barred = (seen.other_by >> hint->mta & 1) != 0;
 	if (is_found)
-		(void)windows_owner_of_mta(hints->engine, generation, &seen, hint->mta, out);
-	else if (windows_owner_named(generation, hint->domain, strlen(hint->domain), out))
-		(void)windows_owner_by_transport(generation, hint->mta, out);
+		(void)windows_owner_of_mta(hints->engine, hints->generation, &seen, hint->mta, out);
+	else if (windows_owner_named(hints->generation, hint->domain, strlen(hint->domain), out))
+		(void)windows_owner_by_transport(hints->generation, hint->mta, out);
 }
 
-static bool fill_file(struct engine_hints *hints, const struct generation *generation,
-    const struct gathering *gathering, const uint32_t *places) {
+static bool fill_file(struct engine_hints *hints, const struct gathering *gathering,
+    const uint32_t *places) {
 	const struct segment *segment = hints->engine->segment;
 
 	for (size_t i = 0; i < gathering->count; i++) {
 		const struct hint *hint = &gathering->list[i];
 		struct candidate candidate = { .domain = hint->domain,
-			.next_hop = generation_site_next_hop(generation,
-			    &generation->mtas[hint->mta], hint->domain, strlen(hint->domain)),
+			.next_hop = generation_site_next_hop(hints->generation,
+			    &hints->generation->mtas[hint->mta], hint->domain,
+			    strlen(hint->domain)),
 			.mta = hint->mta, .group = hint->group };
 		struct window_owner owner;
 		struct hint_key *key;
 
 		if (i % LOOKED_AT == 0)
 			hints_writer_beat(hints->writer, clock_now_ns());
-		owner_of(hints, generation, hint, &owner, &candidate.barred);
+		owner_of(hints, hint, &owner, &candidate.barred);
 		key = add_key(hints, &candidate, lane_uses_hash(segment, hint->domain,
 		    strlen(hint->domain)), lane_uses_hash(segment, owner.name,
 		    strlen(owner.name)));
@@ -475,25 +468,23 @@ static bool fill_file(struct engine_hints *hints, const struct generation *gener
 }
 
 /* All keys are there: what each is told. */
-static void tell_file(struct engine_hints *hints, const struct generation *generation,
-    const struct gathering *gathering, int64_t now_ns) {
+static void tell_file(struct engine_hints *hints, const struct gathering *gathering) {
 	for (size_t i = 0; i < gathering->count; i++) {
 		struct window_owner owner;
 		bool barred;
 
 		if (i % LOOKED_AT == 0)
 			hints_writer_beat(hints->writer, clock_now_ns());
-		owner_of(hints, generation, &gathering->list[i], &owner, &barred);
+		owner_of(hints, &gathering->list[i], &owner, &barred);
 		if (!barred)
 			hint_key_follow(hints, &hints->keys[i], &owner);
-		hint_key_tell(hints, generation, &hints->keys[i], &owner, now_ns);
+		hint_key_tell(hints, &hints->keys[i], &owner);
 	}
 }
 
-int hint_keys_build(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns, struct diag *diag) {
+int hint_keys_build(struct engine_hints *hints, struct diag *diag) {
 	struct gathering gathering = { .list = NULL };
-	struct look look = { .hints = hints, .generation = generation, .each = gather_hint,
+	struct look look = { .hints = hints, .each = gather_hint,
 		.context = &gathering };
 	uint32_t *places = NULL;
 	int result = -1;
@@ -503,11 +494,11 @@ int hint_keys_build(struct engine_hints *hints, const struct generation *generat
 	places = calloc(gathering.count + 1, sizeof(*places));
 	if (places == NULL || gathering.failed) {
 		diag_set(diag, ENOMEM, "no memory for the hints");
-	} else if (build_file(hints, generation, &gathering, places, now_ns, diag) == 0) {
+	} else if (build_file(hints, &gathering, places, diag) == 0) {
 		hint_keys_free(hints);
 		hints->scan++;
-		if (fill_file(hints, generation, &gathering, places)) {
-			tell_file(hints, generation, &gathering, now_ns);
+		if (fill_file(hints, &gathering, places)) {
+			tell_file(hints, &gathering);
 			result = 0;
 		} else {
 			hint_keys_free(hints);

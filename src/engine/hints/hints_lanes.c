@@ -159,23 +159,22 @@ uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns) {
 }
 
 /* What this queue alone may take of the window that it shares. */
-static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue,
-    uint32_t window, int64_t now_ns) {
+static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue, uint32_t window) {
 	struct hint_share *shared = hint_share_of(hints, queue->owner_hash);
 	struct destination_window state;
 	uint32_t rest, waiting;
 
 	if (shared == NULL)
 		return window;
-	if (shared->made_ns != now_ns) {
-		shared->made_ns = now_ns;
+	if (shared->made_ns != hints->now_ns) {
+		shared->made_ns = hints->now_ns;
 		shared->rest = shared->waiting = 0;
 		for (uint32_t at = shared->first; at != NO_INDEX;
 		     at = hints->queues[at].next_of_owner) {
 			if (hints->queues[at].waiting != 0)
 				shared->waiting++;
 			else
-				shared->rest += hint_queue_busy(&hints->queues[at], now_ns);
+				shared->rest += hint_queue_busy(&hints->queues[at], hints->now_ns);
 		}
 		/* places of processes that ask for themselves */
 		if (states_find(hints->engine->segment, queue->owner.name,
@@ -185,7 +184,8 @@ static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue
 	rest = shared->rest;
 	waiting = shared->waiting;
 	if (queue->waiting == 0) {
-		rest -= hint_queue_busy(queue, now_ns) < rest ? hint_queue_busy(queue, now_ns) : rest;
+		rest -= hint_queue_busy(queue, hints->now_ns) < rest ? hint_queue_busy(queue,
+		    hints->now_ns) : rest;
 		waiting++;
 	}
 	return lane_share(window, rest, waiting);
@@ -245,20 +245,19 @@ static lane_set slow(const struct hint_queue *queue) {
 
 /* False: its class leaves it less than its window. */
 static bool choose(struct engine_hints *hints, struct hint_queue *queue,
-    const struct window_view *view, struct lane_now *now, int64_t now_ns) {
+    const struct window_view *view, struct lane_now *now) {
 	struct hint_mta *mta = &hints->mtas[queue->mta];
-	lane_set suspended = blocked(queue, view, now_ns);
-	uint32_t allowed = view->window == 0 ? 0 :
-	    share(hints, queue, view->window, now_ns);
-	uint32_t part = hint_class_part(hints, queue, now_ns);
+	lane_set suspended = blocked(queue, view, hints->now_ns);
+	uint32_t allowed = view->window == 0 ? 0 : share(hints, queue, view->window);
+	uint32_t part = hint_class_part(hints, queue);
 	bool bound = part < allowed, harmful;
 	struct lane_choice choice;
 
 	if (bound)
 		allowed = part;
-	harmful = is_harmful(queue, mta, view, allowed, now_ns) ||
-	    (bound && lane_sum(&mta->widths, queue->given) > allowed);
-	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, now_ns),
+	harmful = is_harmful(queue, mta, view, allowed, hints->now_ns) || (bound &&
+	    lane_sum(&mta->widths, queue->given) > allowed);
+	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, hints->now_ns),
 		.given = queue->given,
 		.used = in_use(queue, view), .waiting = queue->waiting,
 		.slow = slow(queue),
@@ -266,13 +265,13 @@ static bool choose(struct engine_hints *hints, struct hint_queue *queue,
 		.singles = queue->singles, .canary = queue->canary,
 		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
 		.limited = harmful,
-		.patient = queue->wide_ns != 0 && (is_share(view) || bound ||
-		    now_ns - queue->wide_ns >= PATIENCE_NS) };
+		.patient = queue->wide_ns != 0 && (is_share(view) || bound || hints->now_ns -
+		    queue->wide_ns >= PATIENCE_NS) };
 	if (queue->wide_ns != 0 && !now->patient)
 		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
 	lane_choose(&mta->widths, now, &choice);
-	hint_queue_want_reload(&hints->mtas[mta->server], queue, &choice, now_ns);
-	hint_queue_give(queue, choice.give, now_ns);
+	hint_queue_want_reload(&hints->mtas[mta->server], queue, &choice, hints->now_ns);
+	hint_queue_give(queue, choice.give, hints->now_ns);
 	now->used = queue->used;
 	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
 		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
@@ -306,12 +305,12 @@ static bool count_singles(struct hint_queue *queue, int64_t now_ns) {
 
 /* The next of the single messages that fill the window where no lanes do. */
 static void send_single(const struct engine_hints *hints, struct hint_queue *queue,
-    struct lane_now *now, int64_t now_ns) {
-	int64_t longest = hint_queue_longest_ns(queue, now_ns);
+    struct lane_now *now) {
+	int64_t longest = hint_queue_longest_ns(queue, hints->now_ns);
 	int64_t from_ns = queue->single_ns + SINGLE_NS;
 	uint32_t lane;
 
-	if (!count_singles(queue, now_ns))
+	if (!count_singles(queue, hints->now_ns))
 		return;
 	now->singles = queue->singles;
 	if (lane_singles(&hints->mtas[queue->mta].widths, now, queue->given, &lane) == 0)
@@ -319,20 +318,19 @@ static void send_single(const struct engine_hints *hints, struct hint_queue *que
 	if (from_ns < queue->single_from_ns)
 		from_ns = queue->single_from_ns;
 	hint_queue_wait(queue, from_ns);
-	if (now_ns < from_ns)
+	if (hints->now_ns < from_ns)
 		return;
 	queue->single = now->single = lane;
 	queue->singles = ++now->singles;
 	queue->single_serial++;
-	queue->single_ns = now_ns;
-	queue->singles_ns = now_ns + SINGLES_NS + 3 * longest;
-	queue->due_ns = now_ns;		/* and the next one in the next turn */
+	queue->single_ns = hints->now_ns;
+	queue->singles_ns = hints->now_ns + SINGLES_NS + 3 * longest;
+	queue->due_ns = hints->now_ns;		/* and the next one in the next turn */
 }
 
 /* A canary, if the window waits for one and it would be one. */
-static void send_canary(struct engine_hints *hints, const struct generation *generation,
-    struct hint_queue *queue, const struct window_view *view, const struct lane_now *now,
-    int64_t now_ns) {
+static void send_canary(struct engine_hints *hints, struct hint_queue *queue,
+    const struct window_view *view, const struct lane_now *now) {
 	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
 	uint32_t lane;
 
@@ -344,35 +342,33 @@ static void send_canary(struct engine_hints *hints, const struct generation *gen
 		return;
 	lane = lane_canary(widths, now, queue->given);
 	if (lane != LANE_WIDTHS_MAX && view->canary_waits) {
-		shared_ask_canary(hints->engine->segment, queue->owner_hash, now_ns);
-		hint_queue_wait(queue, now_ns + TURN_ASKED_NS);
+		shared_ask_canary(hints->engine->segment, queue->owner_hash, hints->now_ns);
+		hint_queue_wait(queue, hints->now_ns + TURN_ASKED_NS);
 		return;
 	}
-	if (lane == LANE_WIDTHS_MAX || !windows_issue_canary(hints->engine, generation,
-		&queue->owner, queue->mta, widths->width[lane], now_ns))
+	if (lane == LANE_WIDTHS_MAX || !windows_issue_canary(hints->engine, hints->generation,
+		&queue->owner, queue->mta, widths->width[lane], hints->now_ns))
 		return;
 	queue->canary = lane;
-	queue->issued_ns = now_ns;
+	queue->issued_ns = hints->now_ns;
 	queue->serial = (queue->serial + 1) & 127;
-	queue->offered_ns = now_ns + HINT_OFFER_NS;
-	queue->canary_ns = now_ns + CANARY_NS;
+	queue->offered_ns = hints->now_ns + HINT_OFFER_NS;
+	queue->canary_ns = hints->now_ns + CANARY_NS;
 	hint_queue_wait(queue, queue->offered_ns);
 }
 
 /* Nothing was heard of it for long.  Its keys are told what idle ones are. */
-static void retire(struct engine_hints *hints, const struct generation *generation,
-    struct hint_queue *queue, const struct window_view *view, int64_t now_ns) {
-	uint32_t most = hint_class_limit(hints, generation, queue->group, now_ns);
+static void retire(struct engine_hints *hints, struct hint_queue *queue,
+    const struct window_view *view) {
 	struct hint_say idle;
 
-	hint_queue_idle(hints, queue->mta, &queue->owner, view, most, now_ns, &idle);
+	hint_queue_idle(hints, queue->mta, &queue->owner, view, queue->group, &idle);
 	if (!hint_say_is_same(&idle, &queue->said))
 		hint_keys_tell_queue(hints, queue->hash, &idle);
 	hint_queue_end(hints, queue);
 }
 
-static void look_at(struct engine_hints *hints, const struct generation *generation,
-    struct hint_queue *queue, int64_t now_ns) {
+static void look_at(struct engine_hints *hints, struct hint_queue *queue) {
 	struct window_view view;
 	struct hint_say new;
 	struct lane_now now;
@@ -380,52 +376,51 @@ static void look_at(struct engine_hints *hints, const struct generation *generat
 
 	queue->dirty = false;
 	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
-	(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
-	if (view.window == 0 && !view.observed &&
-	    hint_queue_elsewhere(hints, generation, queue, now_ns))
-		(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &view);
+	(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns, &view);
+	if (view.window == 0 && !view.observed && hint_queue_elsewhere(hints, queue))
+		(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns,
+		    &view);
 	queue->share_serial = view.share_serial;
-	if (queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0) {
-		retire(hints, generation, queue, &view, now_ns);
+	if (queue->due_ns <= hints->now_ns && (queue->used & ~queue->given) == 0) {
+		retire(hints, queue, &view);
 		return;
 	}
-	drain(queue, now_ns);
-	end_canary(queue, &view, now_ns);
+	drain(queue, hints->now_ns);
+	end_canary(queue, &view, hints->now_ns);
 	if (view.observed) {
-		hint_queue_give(queue, LANE_ORIGIN, now_ns);
+		hint_queue_give(queue, LANE_ORIGIN, hints->now_ns);
 	} else if (hints->mtas[queue->mta].widths.count > 0) {
-		whole = choose(hints, queue, &view, &now, now_ns);
-		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
-		send_single(hints, queue, &now, now_ns);
+		whole = choose(hints, queue, &view, &now);
+		balance(queue, hints->mtas[queue->mta].widths.count, hints->now_ns);
+		send_single(hints, queue, &now);
 		if (whole)	/* its class bounds all that goes */
-			send_canary(hints, generation, queue, &view, &now, now_ns);
+			send_canary(hints, queue, &view, &now);
 	}
-	wait_for_drains(queue, now_ns);
-	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue, now_ns))
+	wait_for_drains(queue, hints->now_ns);
+	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue))
 		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
-		    hint_queue_longest_ns(queue, now_ns)));
-	hint_queue_say(hints, queue, &view, now_ns, &new);
+		    hint_queue_longest_ns(queue, hints->now_ns)));
+	hint_queue_say(hints, queue, &view, &new);
 	if (hint_say_is_same(&new, &queue->said))
 		return;
 	queue->said = new;
 	hint_keys_tell_queue(hints, queue->hash, &queue->said);
 }
 
-void hint_queues_turn(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
-	hint_queues_read(hints, generation, now_ns);
-	hint_classes_count(hints, generation, now_ns);
+void hint_queues_turn(struct engine_hints *hints) {
+	hint_queues_read(hints);
+	hint_classes_count(hints);
 	for (uint32_t i = 0; i < hints->queue_count; i++) {
 		struct hint_queue *queue = &hints->queues[i];
 		uint32_t group = queue->group, before;
 
-		if (queue->hash == 0 || !(queue->dirty || queue->due_ns <= now_ns))
+		if (queue->hash == 0 || !(queue->dirty || queue->due_ns <= hints->now_ns))
 			continue;
-		before = hint_class_use(hints, queue, now_ns);
-		look_at(hints, generation, queue, now_ns);
-		hint_class_used(hints, group, before, queue->hash == 0 ? 0 :
-		    hint_class_use(hints, queue, now_ns));
+		before = hint_class_use(hints, queue);
+		look_at(hints, queue);
+		hint_class_used(hints, group, before, queue->hash == 0 ? 0 : hint_class_use(hints,
+		    queue));
 	}
-	hint_queues_reload(hints, generation, now_ns);
-	hint_shares_turn(hints, generation, now_ns);
+	hint_queues_reload(hints);
+	hint_shares_turn(hints);
 }

@@ -15,20 +15,22 @@
 
 #define LISTED_MAX	8192		/* of one transport */
 
-void hint_each_listed(const struct engine_hints *hints, const struct generation *generation,
-    void (*each)(void *context, uint8_t mta, const struct destination_seen *), void *context) {
-	for (unsigned mta = 0; mta < generation->mta_count; mta++) {
-		const struct generation_mta *row = &generation->mtas[mta];
-		uint32_t count = row->transport == 0 || generation->outbound_observe ? 0 :
+void hint_each_listed(const struct engine_hints *hints, void (*each)(void *context, uint8_t mta,
+    const struct destination_seen *), void *context) {
+	for (unsigned mta = 0; mta < hints->generation->mta_count; mta++) {
+		const struct generation_mta *row = &hints->generation->mtas[mta];
+		uint32_t count = row->transport == 0 || hints->generation->outbound_observe ? 0 :
 		    row->site_route_count;
 
 		for (uint32_t i = 0; i < count && i < LISTED_MAX; i++) {
-			const char *name = generation_site_listed(generation, mta, i), *detail;
+			const char *name = generation_site_listed(hints->generation, mta, i),
+			    *detail;
 			struct destination_seen seen;
 			size_t length = strlen(name);
 
 			if (length == 0 || length > SEGMENT_NAME_MAX ||
-			    hint_destination_doubt(generation, (uint8_t)mta, name, length, NULL,
+			    hint_destination_doubt(hints->generation, (uint8_t)mta, name, length,
+			    NULL,
 				&detail) != HINT_DOUBT_NEVER_SEEN ||
 			    (destinations_find(hints->engine->segment, name, length, &seen) &&
 				(seen.cloned_by | seen.other_by) != 0))

@@ -195,21 +195,19 @@ void hint_queues_free(struct engine_hints *hints) {
 	map_free(&hints->share_of);
 }
 
-struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints,
-    const struct generation *generation, const struct hint_key *key, int64_t now_ns) {
+struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints, const struct hint_key *key) {
 	const struct lane_widths *widths = &hints->mtas[key->mta].widths;
 	struct window_owner owner;
 	struct window_view view;
 	struct hint_queue *queue;
 
-	if (!hint_key_owner(hints, generation, key, &owner))
+	if (!hint_key_owner(hints, key, &owner))
 		return NULL;
 	queue = begin(hints, key, &owner, key->owner);
 	if (queue == NULL)
 		return NULL;
-	(void)windows_view(hints->engine, generation, &owner, now_ns, &view);
-	hint_queue_idle(hints, key->mta, &owner, &view, hint_class_limit(hints, generation,
-	    queue->group, now_ns), now_ns, &queue->said);
+	(void)windows_view(hints->engine, hints->generation, &owner, hints->now_ns, &view);
+	hint_queue_idle(hints, key->mta, &owner, &view, queue->group, &queue->said);
 	/* by those of a new window, rather than of one that has failed since; the result tells */
 	if (queue->said.kind == HINTS_LANE && view.fail_cohorts <= 0)
 		for (uint32_t i = 0; i < queue->said.lanes.count; i++)
@@ -266,10 +264,9 @@ static void drop_queues(struct engine_hints *hints, uint32_t mta) {
 	}
 }
 
-static bool is_same_mta(struct engine_hints *hints, const struct generation *generation,
-    uint32_t number) {
-	const char *name = number < generation->mta_count ?
-	    generation_text(generation, generation->mtas[number].name) : "";
+static bool is_same_mta(struct engine_hints *hints, uint32_t number) {
+	const char *name = number < hints->generation->mta_count ?
+	    generation_text(hints->generation, hints->generation->mtas[number].name) : "";
 	uint64_t hash = siphash13(&hints->engine->segment->header->key, name,
 	    strlen(name)), before = hints->mtas[number].name;
 
@@ -277,17 +274,16 @@ static bool is_same_mta(struct engine_hints *hints, const struct generation *gen
 	return hash == before;
 }
 
-void hint_queues_configure(struct engine_hints *hints,
-    const struct generation *generation) {
+void hint_queues_configure(struct engine_hints *hints) {
 	for (uint32_t i = 0; i < GENERATION_MTAS_MAX; i++) {
 		struct hint_mta *mta = &hints->mtas[i];
-		const struct generation_mta *row = &generation->mtas[i];
+		const struct generation_mta *row = &hints->generation->mtas[i];
 		struct lane_widths before = mta->widths;
 
 		mta->widths = (struct lane_widths){ .count = 0 };
 		mta->server = i;
-		if (i < generation->mta_count) {
-			mta->server = generation_parent(generation, i);
+		if (i < hints->generation->mta_count) {
+			mta->server = generation_parent(hints->generation, i);
 			mta->may_reload = row->may_reload != 0;
 			mta->cohort_limit = row->site_cohorts / 1000.0;
 			mta->backoff_ns = row->site_backoff_s * NS_PER_SECOND;
@@ -299,7 +295,7 @@ void hint_queues_configure(struct engine_hints *hints,
 					mta->widths.width[mta->widths.count++] =
 					    row->lanes[j];
 		}
-		if (!is_same_mta(hints, generation, i))
+		if (!is_same_mta(hints, i))
 			drop_queues(hints, i);
 		for (uint32_t j = 0; j < hints->queue_count; j++)
 			if (hints->queues[j].hash != 0 && hints->queues[j].mta == i)

@@ -89,20 +89,19 @@ void engine_hints_reloaded(struct engine_hints *hints, unsigned mta, bool done,
 	}
 }
 
-void hint_queues_reload(struct engine_hints *hints,
-    const struct generation *generation, int64_t now_ns) {
-	for (unsigned i = 0; i < generation->mta_count; i++) {
+void hint_queues_reload(struct engine_hints *hints) {
+	for (unsigned i = 0; i < hints->generation->mta_count; i++) {
 		struct hint_mta *mta = &hints->mtas[i];
 
-		if (mta->reloading && now_ns >= mta->answer_ns)
-			engine_hints_reloaded(hints, i, false, now_ns);
+		if (mta->reloading && hints->now_ns >= mta->answer_ns)
+			engine_hints_reloaded(hints, i, false, hints->now_ns);
 		if (!mta->wants_reload)
 			continue;
 		mta->wants_reload = false;
-		mta->answer_ns = now_ns + ANSWER_NS;
+		mta->answer_ns = hints->now_ns + ANSWER_NS;
 		mta->reloading = hints->calls.reload != NULL &&
-		    hints->calls.reload(hints->calls.context, i, generation->number);
-		mta->reload_next_ns = now_ns + (mta->reloading ? RELOAD_EACH_NS :
+		    hints->calls.reload(hints->calls.context, i, hints->generation->number);
+		mta->reload_next_ns = hints->now_ns + (mta->reloading ? RELOAD_EACH_NS :
 		    RELOAD_AFTER_NS);
 		if (!mta->reloading)
 			end_reloading(hints, i);

@@ -192,8 +192,7 @@ static void note_use(struct engine_hints *hints, struct hint_queue *queue,
 		queue->waiting &= ~bit;
 }
 
-void hint_queues_read(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
+void hint_queues_read(struct engine_hints *hints) {
 	struct lane_use use;
 	bool lost = false;
 
@@ -203,13 +202,13 @@ void hint_queues_read(struct engine_hints *hints, const struct generation *gener
 		const struct hint_key *key = hint_keys_find(hints, use.mta, use.domain);
 		struct hint_queue *queue;
 
-		if (use.ended_ns > now_ns)
-			use.ended_ns = now_ns;
-		if (key == NULL || now_ns - use.ended_ns > HINT_IDLE_NS)
+		if (use.ended_ns > hints->now_ns)
+			use.ended_ns = hints->now_ns;
+		if (key == NULL || hints->now_ns - use.ended_ns > HINT_IDLE_NS)
 			continue;
 		queue = hint_queue_find(hints, key->queue);
 		if (queue == NULL)
-			queue = hint_queue_begin_heard(hints, generation, key, now_ns);
+			queue = hint_queue_begin_heard(hints, key);
 		if (queue != NULL)
 			note_use(hints, queue, &use);
 	}
@@ -219,6 +218,6 @@ void hint_queues_read(struct engine_hints *hints, const struct generation *gener
 		/* what was missed may have been of any lane that was used */
 		for (uint32_t j = 0; queue->hash != 0 && j <= HINT_ORIGIN_LANE; j++)
 			if ((queue->used >> j & 1) != 0)
-				queue->lanes[j].last_ns = now_ns;
+				queue->lanes[j].last_ns = hints->now_ns;
 	}
 }

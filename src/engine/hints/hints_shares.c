@@ -12,18 +12,16 @@
 
 struct telling {
 	struct engine_hints *hints;
-	const struct generation *generation;
-	int64_t now_ns;
 	bool anew;		/* the lease has ended, or begun */
 };
 
 static uint32_t lanes_of(const struct engine_hints *hints, const struct hint_queue *queue,
-    lane_set set, int64_t now_ns) {
+    lane_set set) {
 	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
 	uint32_t sum = lane_sum(widths, set & ~LANE_ORIGIN);
 
 	if ((set & LANE_ORIGIN) != 0)
-		sum += widths->origin != 0 ? widths->origin : hint_queue_busy(queue, now_ns);
+		sum += widths->origin != 0 ? widths->origin : hint_queue_busy(queue, hints->now_ns);
 	return sum;
 }
 
@@ -33,9 +31,8 @@ static void renew(const struct telling *telling, uint64_t owner) {
 	uint32_t at = map_index(&hints->by_owner, owner);
 	struct window_owner found;
 
-	if (at != NO_INDEX && hint_key_owner(hints, telling->generation, &hints->keys[at],
-	    &found))
-		hint_keys_renew(hints, telling->generation, found.name, telling->now_ns);
+	if (at != NO_INDEX && hint_key_owner(hints, &hints->keys[at], &found))
+		hint_keys_renew(hints, found.name);
 }
 
 static void tell_share(void *context, uint64_t owner, const struct shared_seen *seen) {
@@ -50,15 +47,14 @@ static void tell_share(void *context, uint64_t owner, const struct shared_seen *
 	     at = hints->queues[at].next_of_owner) {
 		const struct hint_queue *queue = &hints->queues[at];
 
-		used += lanes_of(hints, queue, queue->given | queue->used, telling->now_ns) +
-		    queue->singles;
-		given += lanes_of(hints, queue, queue->given, telling->now_ns);
+		used += lanes_of(hints, queue, queue->given | queue->used) + queue->singles;
+		given += lanes_of(hints, queue, queue->given);
 		wanted += queue->waiting != 0 ? UINT16_MAX :
-		    hint_queue_busy(queue, telling->now_ns);
+		    hint_queue_busy(queue, hints->now_ns);
 		if ((int32_t)(queue->share_serial - serial) < 0)
 			serial = queue->share_serial;
 	}
-	if (given > shared_most(seen, telling->now_ns))
+	if (given > shared_most(seen, hints->now_ns))
 		hint_queues_touch(hints, owner);
 	if (wanted > UINT16_MAX)
 		wanted = UINT16_MAX;
@@ -66,16 +62,14 @@ static void tell_share(void *context, uint64_t owner, const struct shared_seen *
 		shared_tell_lanes(hints->engine->segment, owner, used, wanted, serial);
 }
 
-void hint_shares_turn(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
+void hint_shares_turn(struct engine_hints *hints) {
 	const struct segment *segment = hints->engine->segment;
-	struct telling telling = { .hints = hints, .generation = generation,
-		.now_ns = now_ns };
+	struct telling telling = { .hints = hints };
 	bool leased;
 
 	if (!shared_is_used(segment))
 		return;
-	leased = now_ns < shared_until(segment);
+	leased = hints->now_ns < shared_until(segment);
 	telling.anew = leased != hints->leased;
 	hints->leased = leased;
 	shared_each(segment, tell_share, &telling);

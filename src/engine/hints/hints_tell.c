@@ -98,9 +98,10 @@ static void say_draining(const struct window_owner *owner, struct hint_say *say)
 }
 
 void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
-    const struct window_owner *owner, const struct window_view *view, uint32_t most,
-    int64_t now_ns, struct hint_say *say) {
+    const struct window_owner *owner, const struct window_view *view, uint32_t group,
+    struct hint_say *say) {
 	const struct lane_widths *widths = &hints->mtas[mta].widths;
+	uint32_t most = hint_class_limit(hints, group);
 	struct lane_now now = { .allowed = view->window };
 	struct lane_choice choice;
 
@@ -108,7 +109,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 	if (view->observed || owner->kind == DESTINATION_NONE)
 		return;
 	if (view->window == 0) {
-		say_closed(owner, view, now_ns, say);
+		say_closed(owner, view, hints->now_ns, say);
 		return;
 	}
 	if (owner->kind == DESTINATION_PROVIDER)
@@ -122,7 +123,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 }
 
 void hint_queue_say(struct engine_hints *hints, const struct hint_queue *queue,
-    const struct window_view *view, int64_t now_ns, struct hint_say *out) {
+    const struct window_view *view, struct hint_say *out) {
 	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
 	lane_set lanes = queue->given & ~LANE_ORIGIN;
 
@@ -130,19 +131,20 @@ void hint_queue_say(struct engine_hints *hints, const struct hint_queue *queue,
 	if (view->observed || queue->owner.kind == DESTINATION_NONE)
 		return;
 	if (view->window == 0) {
-		say_closed(&queue->owner, view, now_ns, out);
+		say_closed(&queue->owner, view, hints->now_ns, out);
 	} else if (lanes != 0 && !queue->reloading) {
-		say_lanes(widths, lanes, queue->lanes, hint_queue_short_ms(queue, now_ns), out);
-		if (queue->canary != LANE_WIDTHS_MAX && now_ns < queue->offered_ns) {
+		say_lanes(widths, lanes, queue->lanes, hint_queue_short_ms(queue, hints->now_ns),
+		    out);
+		if (queue->canary != LANE_WIDTHS_MAX && hints->now_ns < queue->offered_ns) {
 			out->lanes.canary = (uint8_t)queue->canary;
 			out->lanes.serial = queue->serial;
 			out->lanes.canary_ns = queue->issued_ns;
 		}
-		out->lanes.begins = hint_class_bounds(hints, queue) &&
-		    !hint_queue_is_full(hints, queue, now_ns);
+		out->lanes.begins = hint_class_bounds(hints, queue) && !hint_queue_is_full(hints,
+		    queue);
 		out->lanes.single_serial = queue->single_serial;
 		/* not those that were offered for a window that has fallen since */
-		if (queue->singles > 0 && now_ns < queue->single_ns + HINT_OFFER_NS &&
+		if (queue->singles > 0 && hints->now_ns < queue->single_ns + HINT_OFFER_NS &&
 		    lane_sum(widths, lanes) + queue->singles <= view->window) {
 			out->lanes.single = (uint8_t)queue->single;
 			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
@@ -183,8 +185,7 @@ void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
 	}
 }
 
-lane_set hint_unknown_lanes(const struct engine_hints *hints,
-    const struct generation *generation, uint8_t mta, int64_t now_ns,
+lane_set hint_unknown_lanes(const struct engine_hints *hints, uint8_t mta,
     struct hint_lanes *lanes) {
 	uint32_t origin = hints->mtas[mta].widths.origin;
 	static const struct window_owner anybody = { .kind = DESTINATION_DOMAIN };
@@ -194,13 +195,13 @@ lane_set hint_unknown_lanes(const struct engine_hints *hints,
 	const char *detail;
 
 	*lanes = (struct hint_lanes){ .count = 0 };
-	if (hint_site_doubt(generation, mta, &detail) != HINT_DOUBT_NONE)
+	if (hint_site_doubt(hints->generation, mta, &detail) != HINT_DOUBT_NONE)
 		return 0;
-	windows_view_new(generation, mta, now_ns, &view);
+	windows_view_new(hints->generation, mta, hints->now_ns, &view);
 	/* what the site allows its transport is not exceeded unseen */
 	if (origin != 0 && view.window > origin)
 		view.window = origin;
-	hint_queue_idle(hints, mta, &anybody, &view, HINTS_ANY_ROOM, now_ns, &say);
+	hint_queue_idle(hints, mta, &anybody, &view, HINTS_NO_GROUP, &say);
 	if (view.observed || say.kind != HINTS_LANE)
 		return 0;
 	*lanes = say.lanes;
@@ -209,28 +210,26 @@ lane_set hint_unknown_lanes(const struct engine_hints *hints,
 	return set;
 }
 
-bool hint_key_owner(const struct engine_hints *hints, const struct generation *generation,
-    const struct hint_key *key, struct window_owner *out) {
+bool hint_key_owner(const struct engine_hints *hints, const struct hint_key *key,
+    struct window_owner *out) {
 	char domain[HINTS_NAME_MAX + 1];
 	struct destination_seen seen;
 
 	if (!hints_writer_domain(hints->writer, key->place, domain))
 		return false;
 	if (destinations_find(hints->engine->segment, domain, strlen(domain), &seen))
-		return windows_owner_of_mta(hints->engine, generation, &seen, key->mta, out);
-	return windows_owner_named(generation, domain, strlen(domain), out) &&
-	    windows_owner_by_transport(generation, key->mta, out);
+		return windows_owner_of_mta(hints->engine, hints->generation, &seen, key->mta, out);
+	return windows_owner_named(hints->generation, domain, strlen(domain), out) &&
+	    windows_owner_by_transport(hints->generation, key->mta, out);
 }
 
 /* What a window says by itself, as if no queue were in use. */
-static void say_own(const struct engine_hints *hints, const struct generation *generation,
-    uint8_t mta, uint32_t group, const struct window_owner *owner, int64_t now_ns,
-    struct hint_say *say) {
+static void say_own(const struct engine_hints *hints, uint8_t mta, uint32_t group,
+    const struct window_owner *owner, struct hint_say *say) {
 	struct window_view view;
 
-	(void)windows_view(hints->engine, generation, owner, now_ns, &view);
-	hint_queue_idle(hints, mta, owner, &view, hint_class_limit(hints, generation, group,
-	    now_ns), now_ns, say);
+	(void)windows_view(hints->engine, hints->generation, owner, hints->now_ns, &view);
+	hint_queue_idle(hints, mta, owner, &view, group, say);
 }
 
 /* As hint_key_tell; what its own window says is given. */
@@ -245,11 +244,11 @@ static void hint_key_tell_own(struct engine_hints *hints, struct hint_key *key,
 	tell(hints, key, queue == NULL || key->stopped ? own : &queue->said);
 }
 
-void hint_key_tell(struct engine_hints *hints, const struct generation *generation,
-    struct hint_key *key, const struct window_owner *owner, int64_t now_ns) {
+void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
+    const struct window_owner *owner) {
 	struct hint_say own;
 
-	say_own(hints, generation, key->mta, hint_key_class(key), owner, now_ns, &own);
+	say_own(hints, key->mta, hint_key_class(key), owner, &own);
 	hint_key_tell_own(hints, key, &own);
 }
 
@@ -278,13 +277,12 @@ static bool has_owner(const struct engine_hints *hints, struct hint_queue *queue
 
 /* The queue runs by the key's window from now on; mail of the one before stays held, if that
  * takes nothing. */
-static void change_owner(struct engine_hints *hints, const struct generation *generation,
-    struct hint_queue *queue, const struct hint_key *key, const struct window_owner *owner,
-    int64_t now_ns) {
+static void change_owner(struct engine_hints *hints, struct hint_queue *queue,
+    const struct hint_key *key, const struct window_owner *owner) {
 	uint64_t before = queue->owner_hash;
 	struct hint_say own;
 
-	say_own(hints, generation, queue->mta, queue->group, &queue->owner, now_ns, &own);
+	say_own(hints, queue->mta, queue->group, &queue->owner, &own);
 	hint_queue_adopt(hints, key, owner);
 	if (own.kind != HINTS_HELD)
 		return;
@@ -294,8 +292,7 @@ static void change_owner(struct engine_hints *hints, const struct generation *ge
 			hint_key_tell_own(hints, &hints->keys[at], &own);
 }
 
-bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *generation,
-    struct hint_queue *queue, int64_t now_ns) {
+bool hint_queue_elsewhere(struct engine_hints *hints, struct hint_queue *queue) {
 	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_queue) {
 		const struct hint_key *key = &hints->keys[at];
@@ -303,12 +300,12 @@ bool hint_queue_elsewhere(struct engine_hints *hints, const struct generation *g
 		struct hint_say own;
 
 		if (!key->live || key->stopped || key->owner == queue->owner_hash ||
-		    !hint_key_owner(hints, generation, key, &owner))
+		    !hint_key_owner(hints, key, &owner))
 			continue;
-		say_own(hints, generation, key->mta, hint_key_class(key), &owner, now_ns, &own);
+		say_own(hints, key->mta, hint_key_class(key), &owner, &own);
 		if (own.kind == HINTS_HELD)
 			continue;
-		change_owner(hints, generation, queue, key, &owner, now_ns);
+		change_owner(hints, queue, key, &owner);
 		return true;
 	}
 	return false;
@@ -322,18 +319,18 @@ void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
 		hint_queue_adopt(hints, key, owner);
 }
 
-void hint_key_changed(struct engine_hints *hints, const struct generation *generation,
-    struct hint_key *key, const struct window_owner *owner, const struct window_view *view,
-    const struct hint_say *own, int64_t now_ns) {
+void hint_key_changed(struct engine_hints *hints, struct hint_key *key,
+    const struct window_owner *owner, const struct window_view *view, const struct hint_say *own) {
 	struct hint_queue *queue = hint_queue_find(hints, key->queue);
 	struct window_view other;
 
 	if (queue != NULL && queue->owner_hash == key->owner)
 		return;			/* it is looked at, as it was touched */
 	if (queue != NULL && own->kind != HINTS_HELD) {
-		(void)windows_view(hints->engine, generation, &queue->owner, now_ns, &other);
+		(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns,
+		    &other);
 		if (other.window == 0 || view->window < other.window)
-			change_owner(hints, generation, queue, key, owner, now_ns);
+			change_owner(hints, queue, key, owner);
 	}
 	if (queue == NULL || key->stopped || own->kind == HINTS_HELD)
 		hint_key_tell_own(hints, key, own);

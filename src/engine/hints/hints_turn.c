@@ -73,22 +73,20 @@ void engine_hints_close(struct engine_hints **hints) {
 
 /* --- classes ------------------------------------------------------------------------- */
 
-static bool is_current(const struct engine_hints *hints,
-    const struct generation *generation) {
-	return hints->published && hints->generation == generation->number;
+static bool is_current(const struct engine_hints *hints) {
+	return hints->published && hints->made_of == hints->generation->number;
 }
 
-void hint_classes_renew(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns) {
+void hint_classes_renew(struct engine_hints *hints, int64_t now_ns) {
 	char text[HINT_TEXT_MAX + 1];
 
-	if (!is_current(hints, generation))
+	if (!is_current(hints))
 		return;
 	for (uint32_t i = 0; i < hints->class_count; i++) {
-		bool held = hint_class_holds(hints->engine, generation, i, now_ns,
+		bool held = hint_class_holds(hints->engine, hints->generation, i, now_ns,
 		    &hints->class_full[i], text);
 
-		hint_class_tell_room(hints, generation, i);
+		hint_class_tell_room(hints, i);
 		if (strcmp(text, hints->class_texts[i]) == 0)
 			continue;
 		hints_writer_hold_group(hints->writer, i, held ? text : NULL);
@@ -97,9 +95,8 @@ void hint_classes_renew(struct engine_hints *hints, const struct generation *gen
 	hints_writer_beat(hints->writer, now_ns);
 }
 
-bool hint_classes_begin(struct engine_hints *hints, const struct generation *generation,
-    const char **texts) {
-	uint32_t count = generation->class_count;
+bool hint_classes_begin(struct engine_hints *hints, const char **texts) {
+	uint32_t count = hints->generation->class_count;
 	char (*grown)[HINT_TEXT_MAX + 1] = calloc(count + 1, sizeof(*grown));
 	struct hint_full *full = calloc(count + 1, sizeof(*full));
 
@@ -109,17 +106,17 @@ bool hint_classes_begin(struct engine_hints *hints, const struct generation *gen
 		return false;
 	}
 	/* tried again as no file could be made: what is full has its id */
-	if (hints->class_generation == generation->number && hints->class_count == count &&
+	if (hints->class_generation == hints->generation->number && hints->class_count == count &&
 	    count > 0)
 		memcpy(full, hints->class_full, count * sizeof(*full));
-	hints->class_generation = generation->number;
+	hints->class_generation = hints->generation->number;
 	free(hints->class_texts);
 	free(hints->class_full);
 	hints->class_texts = grown;
 	hints->class_full = full;
 	hints->class_count = count;
 	for (uint32_t i = 0; i < count; i++)
-		texts[i] = hint_class_holds(hints->engine, generation, i, clock_now_ns(),
+		texts[i] = hint_class_holds(hints->engine, hints->generation, i, clock_now_ns(),
 		    &full[i], grown[i]) ? grown[i] : NULL;
 	return true;
 }
@@ -134,10 +131,8 @@ static void forget_classes(struct engine_hints *hints) {
 
 struct holding {
 	struct engine_hints *hints;
-	const struct generation *generation;
 	struct recipient_said *list;
 	size_t count, size;
-	int64_t now_ns;
 };
 
 static void hold_for(struct holding *holding, const struct recipient_held *held,
@@ -159,7 +154,7 @@ static void hold_for(struct holding *holding, const struct recipient_held *held,
 	grown->mta = mta;
 	(void)text_append(text, sizeof(text), 0, "Postern: recipient is held%s%s%s%s%s",
 	    held->until_ns == INT64_MAX ? "" : " until ",
-	    hint_time(held->until_ns, holding->now_ns, until), hint_id(held->event, id),
+	    hint_time(held->until_ns, holding->hints->now_ns, until), hint_id(held->event, id),
 	    held->reason[0] == '\0' ? "" : ": ", held->reason);
 	if (!hints_writer_hold_recipient(holding->hints->writer, mta, held->address,
 		held->until_ns, text))
@@ -168,7 +163,7 @@ static void hold_for(struct holding *holding, const struct recipient_held *held,
 
 static void hold(void *context, const struct recipient_held *held) {
 	struct holding *holding = context;
-	const struct generation *generation = holding->generation;
+	const struct generation *generation = holding->hints->generation;
 	const char *at = strrchr(held->address, '@'), *detail;
 	struct destination_seen seen;
 
@@ -195,17 +190,15 @@ static bool is_listed(const struct holding *holding, const struct recipient_said
 
 /* `anew`: the file says nothing of any of them yet; `looked`: whose domain is in doubt may
  * be another one. */
-static void renew_recipients(struct engine_hints *hints,
-    const struct generation *generation, bool anew, bool looked, int64_t now_ns) {
-	struct holding holding = { .hints = hints, .generation = generation,
-		.now_ns = now_ns };
+static void renew_recipients(struct engine_hints *hints, bool anew, bool looked) {
+	struct holding holding = { .hints = hints };
 	uint64_t version = recipients_version(hints->engine->segment);
 
 	if (!anew && !looked && version == hints->recipients_version)
 		return;
 	hints->recipients_version = version;
-	if (!generation->outbound_observe)
-		recipients_each(hints->engine->segment, now_ns, hold, &holding);
+	if (!hints->generation->outbound_observe)
+		recipients_each(hints->engine->segment, hints->now_ns, hold, &holding);
 	if (holding.count > 0)
 		qsort(holding.list, holding.count, sizeof(*holding.list), compare_said);
 	for (size_t i = 0; !anew && i < hints->recipient_count; i++)
@@ -220,26 +213,25 @@ static void renew_recipients(struct engine_hints *hints,
 /* --- a turn ------------------------------------------------------------------------------ */
 
 /* Everything is said anew.  -1 with *diag: the file before stays. */
-static int build(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns, struct diag *diag) {
+static int build(struct engine_hints *hints, struct diag *diag) {
 	struct learned_follower before = { .word = 0 };
-	bool was_current = is_current(hints, generation);
+	bool was_current = is_current(hints);
 	struct destination_window window;
 	int result;
 
-	if (hints->generation != generation->number)
-		hint_queues_configure(hints, generation);
+	if (hints->made_of != hints->generation->number)
+		hint_queues_configure(hints);
 	while (states_next(hints->engine->segment, STATES_CHANGED, &before, &window))
 		;
-	result = hint_keys_build(hints, generation, now_ns, diag);
+	result = hint_keys_build(hints, diag);
 	if (result == 0) {
-		renew_recipients(hints, generation, true, true, now_ns);
+		renew_recipients(hints, true, true);
 		result = hints_writer_publish(hints->writer, clock_now_ns(), diag);
 		if (result != 0)
 			hint_keys_free(hints);
 	}
 	if (result == 0) {
-		hints->generation = generation->number;
+		hints->made_of = hints->generation->number;
 		hints->published = true;
 		hints->crowded = false;
 		return 0;
@@ -259,35 +251,31 @@ static bool may_differ(const struct engine_hints *hints, int64_t now_ns) {
 	    hints->mark != segment_destinations_mark(hints->engine->segment));
 }
 
-static bool look_is_due(const struct engine_hints *hints,
-    const struct generation *generation, int64_t now_ns) {
-	return now_ns >= hints->next_ns &&
-	    (!is_current(hints, generation) || hints->crowded ||
-	     hints->version != destinations_version(hints->engine->segment) ||
-	     may_differ(hints, now_ns));
+static bool look_is_due(const struct engine_hints *hints, int64_t now_ns) {
+	return now_ns >= hints->next_ns && (!is_current(hints) || hints->crowded ||
+	    hints->version != destinations_version(hints->engine->segment) ||
+	    may_differ(hints, now_ns));
 }
 
-/* At all destinations.  -1 with *diag: no file could be made. */
-static int look(struct engine_hints *hints, const struct generation *generation,
-    int64_t now_ns, struct diag *diag) {
+/* At all destinations.  -1 with *diag: no file could be made, unless that was told before. */
+static int look(struct engine_hints *hints, struct diag *diag) {
 	uint64_t version = destinations_version(hints->engine->segment);
 	uint64_t mark = segment_destinations_mark(hints->engine->segment);
 	int64_t began_ns = clock_now_ns(), spent_ns;
-	int result = 0;
+	bool had_failed = hints->failed;
 
-	if (is_current(hints, generation) && !hints->crowded)
-		hint_keys_scan(hints, generation, now_ns);
-	if (!is_current(hints, generation) || hints->crowded)
-		result = build(hints, generation, now_ns, diag);
+	if (is_current(hints) && !hints->crowded)
+		hint_keys_scan(hints);
+	hints->failed = (!is_current(hints) || hints->crowded) && build(hints, diag) != 0;
 	spent_ns = clock_now_ns() - began_ns;
-	hints->looked_ns = now_ns;
+	hints->looked_ns = hints->now_ns;
 	hints->look_spent_ns = spent_ns;
 	hints->mark = mark;
-	hints->next_ns = now_ns + (SHARE * spent_ns > LOOK_LEAST_NS ?
-	    SHARE * spent_ns : LOOK_LEAST_NS);
-	if (result == 0)
+	hints->next_ns = hints->now_ns + (SHARE * spent_ns > LOOK_LEAST_NS ? SHARE * spent_ns :
+	    LOOK_LEAST_NS);
+	if (!hints->failed)
 		hints->version = version;
-	return result;
+	return hints->failed && !had_failed ? -1 : 0;
 }
 
 /* Is there any Postfix to give hints to? */
@@ -299,40 +287,37 @@ static bool is_wanted(const struct generation *generation) {
 }
 
 int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *diag) {
-	const struct generation *generation = engine_pin(hints->engine);
 	struct learned_follower changed = { .word = 0 };
 	struct destination_window window;
 	bool looked;
 	int result = 0;
 
-	if (!hints->published && !is_wanted(generation))
+	hints->generation = engine_pin(hints->engine);
+	hints->now_ns = now_ns;
+	if (!hints->published && !is_wanted(hints->generation))
 		goto out;
 	if (hints_writer_was_cut(hints->writer)) {
 		hints->published = false;
 		forget_classes(hints);
 	}
-	looked = look_is_due(hints, generation, now_ns);
+	looked = look_is_due(hints, now_ns);
 	if (now_ns - hints->checked_ns >= CHECK_NS) {
 		hints->checked_ns = now_ns;
 		if (hints->published && !hints_writer_is_in_place(hints->writer))
 			hints->crowded = true;
 	}
-	if (look_is_due(hints, generation, now_ns)) {
-		bool had_failed = hints->failed;
-
-		hints->failed = look(hints, generation, now_ns, diag) != 0;
-		result = hints->failed && !had_failed ? -1 : 0;
-	}
-	if (!is_current(hints, generation))
+	if (look_is_due(hints, now_ns))
+		result = look(hints, diag);
+	if (!is_current(hints))
 		goto out;
 	while (states_next(hints->engine->segment, STATES_CHANGED, &changed, &window))
-		hint_keys_renew(hints, generation, window.name, now_ns);
+		hint_keys_renew(hints, window.name);
 	hints->turned_ns = now_ns;
-	hint_queues_turn(hints, generation, now_ns);
-	renew_recipients(hints, generation, false, looked, now_ns);
-	hint_classes_renew(hints, generation, now_ns);
+	hint_queues_turn(hints);
+	renew_recipients(hints, false, looked);
+	hint_classes_renew(hints, now_ns);
 out:
-	engine_unpin(hints->engine, generation);
+	engine_unpin(hints->engine, hints->generation);
 	return result;
 }
 
@@ -344,11 +329,11 @@ static bool awaits_mta(const struct engine_hints *hints) {
 }
 
 /* The first thing that time alone brings, as of the last turn. */
-static int64_t next_ns(const struct engine_hints *hints, const struct generation *generation) {
+static int64_t next_ns(const struct engine_hints *hints) {
 	/* a beat of the file, and a look whether it is there */
 	int64_t next_ns = hints->checked_ns + CHECK_NS;
 
-	if (look_is_due(hints, generation, hints->next_ns) && hints->next_ns < next_ns)
+	if (look_is_due(hints, hints->next_ns) && hints->next_ns < next_ns)
 		next_ns = hints->next_ns;
 	for (uint32_t i = 0; i < hints->queue_count; i++)
 		if (hints->queues[i].hash != 0 && hints->queues[i].due_ns < next_ns)
@@ -359,14 +344,14 @@ static int64_t next_ns(const struct engine_hints *hints, const struct generation
 }
 
 int64_t engine_hints_rest_ns(struct engine_hints *hints, int64_t now_ns) {
-	const struct generation *generation = engine_pin(hints->engine);
 	int64_t rest_ns = UNWANTED_NS;
 
-	if (hints->published || is_wanted(generation))
-		rest_ns = next_ns(hints, generation) - now_ns;
+	hints->generation = engine_pin(hints->engine);
+	if (hints->published || is_wanted(hints->generation))
+		rest_ns = next_ns(hints) - now_ns;
 	/* nobody stirs for what the cluster has shared, or for an answer of the supervisor */
-	if (rest_ns < SOON_NS || generation_has_cluster(generation) || awaits_mta(hints))
+	if (rest_ns < SOON_NS || generation_has_cluster(hints->generation) || awaits_mta(hints))
 		rest_ns = SOON_NS;
-	engine_unpin(hints->engine, generation);
+	engine_unpin(hints->engine, hints->generation);
 	return rest_ns;
 }
