@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What the files of the hints share: hints.c (questions), hints_turn.c (the turns),
- * hints_keys.c (keys of the file), hints_queue.c and hints_results.c (lanes that carry mail),
- * hints_classes.c (bounds of classes on these),
- * hints_map.c.
- * All of it but hints.c belongs to one thread.
+ * What the files of the hints share: hints.c (questions), hints_turn.c (the turns), hints_file.c
+ * (who may have hints), hints_keys.c (keys of the file), hints_queue.c (queues that carry mail),
+ * hints_lanes.c and hints_singles.c (by which lanes), hints_classes.c and hints_shares.c (bounds on
+ * these), hints_mta.c (mail servers).  All of it but hints.c belongs to one thread.
  */
 #ifndef ENGINE_HINTS_INTERNAL_H
 #define ENGINE_HINTS_INTERNAL_H
@@ -191,10 +190,37 @@ void hint_classes_renew(struct engine_hints *hints, int64_t now_ns);
 /* Those that a new file begins with: NULL or a text, for each.  False: no memory. */
 bool hint_classes_begin(struct engine_hints *hints, const char **texts);
 
-/* --- hints_keys.c -------------------------------------------------------------------- */
+/* --- hints_file.c -------------------------------------------------------------------- */
 
+struct hint_candidate {
+	const char *domain;
+	size_t length;
+	const char *next_hop;
+	uint8_t mta;
+	uint32_t group;
+	bool barred;			/* it has none: but without a key it would be taken for
+					 * unknown, and go by lanes */
+};
+
+/* A look at destinations: what is done with each candidate. */
+struct hint_look {
+	struct engine_hints *hints;
+	void (*each)(struct hint_look *look, const struct hint_candidate *candidate,
+	    const struct window_owner *owner);
+	void *context;
+	const struct destination_seen *seen;
+	unsigned looked_at;
+};
+struct hint hint_of_candidate(const struct hint_candidate *candidate);
+/* At every mail server whose mail for the destination may have hints, or must not though the
+ * site's settings have nothing against it. */
+void hint_look_at(struct hint_look *look, const struct destination_seen *seen);
+void hint_look_at_all(struct hint_look *look);
 /* Makes the file anew.  -1 with *diag: the one before stays. */
 int hint_keys_build(struct engine_hints *hints, struct diag *diag);
+
+/* --- hints_keys.c -------------------------------------------------------------------- */
+
 /* Looks at all destinations, and changes what is in the file. */
 void hint_keys_scan(struct engine_hints *hints);
 /* Looks at one destination; then at all keys that run by the window of that name. */
@@ -205,47 +231,19 @@ uint32_t hint_key_class(const struct hint_key *key);
 /* The key of a domain, or NULL. */
 struct hint_key *hint_keys_find(const struct engine_hints *hints, uint8_t mta,
     uint64_t domain);
+/* Another key; NULL: no memory. */
+struct hint_key *hint_key_add(struct engine_hints *hints, const struct hint_candidate *candidate,
+    uint64_t domain, uint64_t owner);
 void hint_keys_free(struct engine_hints *hints);
-
-/* --- hints_listed.c ------------------------------------------------------------------ */
-
-/* Every domain that the site lists with a next hop for a transport's row, and to which nothing was
- * delivered yet. */
-void hint_each_listed(const struct engine_hints *hints, void (*each)(void *context, uint8_t mta,
-    const struct destination_seen *), void *context);
-
-/* --- hints_tell.c -------------------------------------------------------------------- */
-
-/* Mail waits for so long in lanes beside the widest, and a delivery more, where their part is
- * right. */
-#define HINT_SHORT_MS	9000
-#define HINT_LIFT_NONE	256	/* of a lane whose part of the mail is its width's */
-#define HINT_OFFER_NS	(5 * NS_PER_SECOND)	/* a canary or a single message is offered */
-
-/* What mail of a queue in use is told. */
-void hint_queue_say(struct engine_hints *hints, const struct hint_queue *queue,
-    const struct window_view *view, struct hint_say *out);
-/* What mail of a queue that nobody uses now is told; `group`: its class. */
-void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
-    const struct window_owner *owner, const struct window_view *view, uint32_t group,
-    struct hint_say *say);
-bool hint_say_is_same(const struct hint_say *a, const struct hint_say *b);
 /* Whose window its mail runs by.  False: it is not in the file. */
 bool hint_key_owner(const struct engine_hints *hints, const struct hint_key *key,
     struct window_owner *out);
-/* What mail of a mail server for a domain that is no key is told: *lanes, with count 0 if
- * nothing. */
-lane_set hint_unknown_lanes(const struct engine_hints *hints, uint8_t mta,
-    struct hint_lanes *lanes);
 /* Tells all keys of a queue but those that are stopped. */
 void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
     const struct hint_say *say);
 /* Tells a key what its queue is told, if that is in use, else what its own window says. */
 void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
     const struct window_owner *owner);
-/* The window of a key has changed: what it says by itself is *own. */
-void hint_key_changed(struct engine_hints *hints, struct hint_key *key,
-    const struct window_owner *owner, const struct window_view *view, const struct hint_say *own);
 /* A key runs by another window; where no other mail of its queue runs by the one before,
  * the queue follows. */
 void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
@@ -261,8 +259,6 @@ bool hint_queue_elsewhere(struct engine_hints *hints, struct hint_queue *queue);
 #define HINT_LONG_NS	(60 * NS_PER_SECOND)	/* deliveries of such a span tell the longest, */
 #define HINT_LONG_SPANS	2	/* and for so many spans more, whether any result comes or not */
 
-/* Lanes and rights of each mail server, of this generation. */
-void hint_queues_configure(struct engine_hints *hints);
 /* Mail of the key is delivered, by these lanes, or the cloned transport itself: seen at
  * seen_ns. */
 void hint_queue_begin(struct engine_hints *hints, const struct hint_key *key,
@@ -281,8 +277,6 @@ struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
 struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints, const struct hint_key *key);
 void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
 void hint_queues_free(struct engine_hints *hints);
-
-/* --- hints_results.c ----------------------------------------------------------------- */
 
 /* Reads what was delivered since. */
 void hint_queues_read(struct engine_hints *hints);
@@ -320,11 +314,19 @@ bool hint_classes_begin_bounds(struct engine_hints *hints, uint32_t count);
 
 /* --- hints_lanes.c ------------------------------------------------------------------- */
 
+/* Mail waits for so long in lanes beside the widest, and a delivery more, where their part is
+ * right. */
+#define HINT_SHORT_MS	9000
+#define HINT_LIFT_NONE	256	/* of a lane whose part of the mail is its width's */
+#define HINT_OFFER_NS	(5 * NS_PER_SECOND)	/* a canary or a single message is offered */
+
+/* What mail of a queue that nobody uses now is told; `group`: its class. */
+void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
+    const struct window_owner *owner, const struct window_view *view, uint32_t group,
+    struct hint_say *say);
 /* Deliveries of a queue at once, of late: what it takes of a window though nothing waits in
  * it. */
 uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns);
-/* So long may mail wait in a lane that is not the widest. */
-uint32_t hint_queue_short_ms(const struct hint_queue *queue, int64_t now_ns);
 /* Mail of the queue is given to these from now on. */
 void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns);
 /* It is looked at then at the latest. */
@@ -332,11 +334,24 @@ static inline void hint_queue_wait(struct hint_queue *queue, int64_t at_ns) {
 	if (at_ns < queue->due_ns)
 		queue->due_ns = at_ns;
 }
-/* Reads what was delivered, and looks at each queue that there is something to do for. */
-void hint_queues_turn(struct engine_hints *hints);
+/* Chooses its lanes anew, and tells its mail.  Of a queue that nothing was heard of for long, it ends
+ * it. */
+void hint_queue_look(struct engine_hints *hints, struct hint_queue *queue);
 
-/* --- hints_reload.c ------------------------------------------------------------------ */
+/* --- hints_singles.c ------------------------------------------------------------------ */
 
+void hint_queue_end_canary(struct hint_queue *queue, const struct window_view *view, int64_t now_ns);
+/* The next single message, if there is room for one. */
+void hint_queue_send_single(const struct engine_hints *hints, struct hint_queue *queue,
+    struct lane_now *now);
+/* A canary, if the window waits for one and it would be one. */
+void hint_queue_send_canary(struct engine_hints *hints, struct hint_queue *queue,
+    const struct window_view *view, const struct lane_now *now);
+
+/* --- hints_mta.c ---------------------------------------------------------------------- */
+
+/* Lanes and rights of each mail server, of this generation. */
+void hint_queues_configure(struct engine_hints *hints);
 /* A choice of lanes that only a reload would carry out whole: asks for it after a moment.
  * Holds the queue's mail while one is under way. */
 void hint_queue_want_reload(struct hint_mta *mta, struct hint_queue *queue,

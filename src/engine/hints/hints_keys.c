@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  The keys of the hints file: which domains of which mail server may have
- *          hints, whose window each runs by, what each is told.
- * MODEL    A look at all destinations, now and then, brings new keys and takes hints
+ * PURPOSE  The keys of the hints file: whose window each runs by, and what each is told, by that or
+ *          by the queue that carries its mail.
+ * MODEL    Domains that a site sends to one next hop share a queue of the queue manager,
+ *          and have windows of their own.  A queue in use runs by the least of those
+ *          that changed last, never by one that takes nothing while another one does;
+ *          keys whose own window takes nothing are held for themselves.  A look at all destinations, now and then, brings new keys and takes hints
  *          from those in doubt; a window that changed brings its own keys at once.  Only
  *          where a key does not fit, or its next hop is another, the file is made anew.
  * ERRORS   A key that cannot be kept has no hints.
  * THREADS  One.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "engine/hints/hints_internal.h"
-#include "engine/outbound/outbound.h"
 #include "engine/destination/windows_internal.h"
 
-/* The classes' states do not wait for a long look. */
-#define LOOKED_AT	4096
-#define RECIPIENTS_SPARE 1024
 /* Deliveries before that have left the queue manager. */
 #define RECENT_NS	(60 * NS_PER_SECOND)
 
@@ -40,107 +38,9 @@ uint32_t hint_key_class(const struct hint_key *key) {
 	    HINTS_NO_GROUP;
 }
 
-/* --- who may have hints ---------------------------------------------------------- */
-
-struct candidate {
-	const char *domain;
-	size_t length;
-	const char *next_hop;
-	uint8_t mta;
-	uint32_t group;
-	bool barred;			/* it has none: but without a key it would be taken for
-					 * unknown, and go by lanes */
-};
-
-/* A look at destinations: what is done with each candidate. */
-struct look {
-	struct engine_hints *hints;
-	void (*each)(struct look *look, const struct candidate *candidate,
-	    const struct window_owner *owner);
-	void *context;
-	const struct destination_seen *seen;
-	unsigned looked_at;
-};
-
-/* One that has no owner for certain, and is not barred, has no hint: a key that is there is
- * taken from those that may have them by the next scan. */
-static void look_at_candidate(struct look *look, const struct candidate *candidate) {
-	struct window_owner owner;
-
-	if (windows_owner_of_mta(look->hints->engine, look->hints->generation, look->seen,
-		candidate->mta, &owner) || candidate->barred)
-		look->each(look, candidate, &owner);
-}
-
-/* At every mail server whose mail for the destination may have hints, or must not though the
- * site's settings have nothing against it. */
-static void look_at(struct look *look, const struct destination_seen *seen) {
-	const struct generation *generation = look->hints->generation;
-	struct candidate candidate = { .domain = seen->name,
-		.length = strlen(seen->name), .group = HINTS_NO_GROUP };
-	struct outbound_class found = { .class_index = CLASS_NO_RULE };
-	bool is_found = false;
-	const char *detail;
-
-	look->seen = seen;
-	for (uint8_t mta = 0; mta < generation->mta_count; mta++) {
-		enum hint_doubt doubt = hint_destination_doubt(generation, mta, seen->name,
-		    candidate.length, seen, &detail);
-
-		candidate.barred = doubt == HINT_DOUBT_OTHER_TRANSPORT;
-		if (doubt != HINT_DOUBT_NONE && !candidate.barred)
-			continue;
-		if (!is_found) {
-			outbound_class_find(look->hints->engine, generation, seen->name,
-			    candidate.length, &found);
-			is_found = true;
-			if (found.class_index != CLASS_NO_RULE && !generation_class(
-			    generation, found.class_index)->outbound_observe)
-				candidate.group = found.class_index;
-		}
-		if (candidate.group == HINTS_NO_GROUP && generation->outbound_observe)
-			continue;
-		candidate.mta = mta;
-		candidate.next_hop = generation_site_next_hop(generation,
-		    &generation->mtas[mta], seen->name, candidate.length);
-		look_at_candidate(look, &candidate);
-	}
-}
-
-static struct hint hint_of(const struct candidate *candidate) {
+struct hint hint_of_candidate(const struct hint_candidate *candidate) {
 	return (struct hint){ .domain = candidate->domain, .mta = candidate->mta,
 		.group = candidate->barred ? HINTS_NO_GROUP : candidate->group };
-}
-
-/* Was anything seen of it that says whether it may have hints? */
-static bool is_seen(const struct destination_seen *seen) {
-	return (seen->cloned_by | seen->other_by) != 0;
-}
-
-static void look_at_seen(void *context, const struct destination_seen *seen) {
-	struct look *look = context;
-
-	if (++look->looked_at % LOOKED_AT == 0)
-		hint_classes_renew(look->hints, clock_now_ns());
-	if (is_seen(seen))
-		look_at(look, seen);
-}
-
-static void look_at_listed(void *context, uint8_t mta, const struct destination_seen *seen) {
-	struct look *look = context;
-	size_t length = strlen(seen->name);
-	const struct candidate candidate = { .domain = seen->name, .length = length,
-		.mta = mta, .group = HINTS_NO_GROUP,
-		.next_hop = generation_site_next_hop(look->hints->generation,
-		    &look->hints->generation->mtas[mta], seen->name, length) };
-
-	look->seen = seen;
-	look_at_candidate(look, &candidate);
-}
-
-static void look_at_all(struct look *look) {
-	destinations_each(look->hints->engine->segment, look_at_seen, look);
-	hint_each_listed(look->hints, look_at_listed, look);
 }
 
 /* --- the table of keys -------------------------------------------------------------- */
@@ -158,8 +58,8 @@ static bool chain(struct map *map, uint64_t hash, uint32_t at, uint32_t *next) {
 }
 
 /* Another key; NULL: no memory. */
-static struct hint_key *add_key(struct engine_hints *hints,
-    const struct candidate *candidate, uint64_t domain, uint64_t owner) {
+struct hint_key *hint_key_add(struct engine_hints *hints,
+    const struct hint_candidate *candidate, uint64_t domain, uint64_t owner) {
 	uint32_t at = hints->key_count;
 	struct hint_key *key;
 
@@ -209,22 +109,173 @@ void hint_keys_free(struct engine_hints *hints) {
 	map_free(&hints->by_queue);
 }
 
+/* --- what keys are told -------------------------------------------------------------- */
+
+static void tell(struct engine_hints *hints, const struct hint_key *key,
+    const struct hint_say *say) {
+	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
+
+	hints_writer_set(hints->writer, key->place, key->live ? say : &nothing);
+}
+
+void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
+    const struct hint_say *say) {
+	const struct hint_queue *in_use = hint_queue_find(hints, queue);
+
+	for (uint32_t at = map_index(&hints->by_queue, queue); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue) {
+		struct hint_key *key = &hints->keys[at];
+
+		if (key->stopped && (in_use == NULL || key->owner != in_use->owner_hash))
+			continue;
+		key->stopped = false;
+		tell(hints, key, say);
+	}
+}
+
+bool hint_key_owner(const struct engine_hints *hints, const struct hint_key *key,
+    struct window_owner *out) {
+	char domain[HINTS_NAME_MAX + 1];
+	struct destination_seen seen;
+
+	if (!hints_writer_domain(hints->writer, key->place, domain))
+		return false;
+	if (destinations_find(hints->engine->segment, domain, strlen(domain), &seen))
+		return windows_owner_of_mta(hints->engine, hints->generation, &seen, key->mta, out);
+	return windows_owner_named(hints->generation, domain, strlen(domain), out) &&
+	    windows_owner_by_transport(hints->generation, key->mta, out);
+}
+
+/* What a window says by itself, as if no queue were in use. */
+static void say_own(const struct engine_hints *hints, uint8_t mta, uint32_t group,
+    const struct window_owner *owner, struct hint_say *say) {
+	struct window_view view;
+
+	(void)windows_view(hints->engine, hints->generation, owner, hints->now_ns, &view);
+	hint_queue_idle(hints, mta, owner, &view, group, say);
+}
+
+/* As hint_key_tell; what its own window says is given. */
+static void key_tell_own(struct engine_hints *hints, struct hint_key *key,
+    const struct hint_say *own) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+
+	if (queue != NULL)
+		queue->group = hint_key_class(key);
+	key->stopped = own->kind == HINTS_HELD &&
+	    (queue == NULL || queue->owner_hash != key->owner);
+	tell(hints, key, queue == NULL || key->stopped ? own : &queue->said);
+}
+
+void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
+    const struct window_owner *owner) {
+	struct hint_say own;
+
+	say_own(hints, key->mta, hint_key_class(key), owner, &own);
+	key_tell_own(hints, key, &own);
+}
+
+/* --- queues that several windows share ------------------------------------------------ */
+
+static bool runs_by_owner(const struct engine_hints *hints, const struct hint_queue *queue,
+    uint32_t at) {
+	const struct hint_key *key = &hints->keys[at];
+
+	return key->live && key->queue == queue->hash && key->owner == queue->owner_hash;
+}
+
+/* Does any mail of the queue run by its window? */
+static bool has_owner(const struct engine_hints *hints, struct hint_queue *queue) {
+	/* each of very many keys may ask */
+	if (queue->owner_key < hints->key_count && runs_by_owner(hints, queue, queue->owner_key))
+		return true;
+	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue)
+		if (runs_by_owner(hints, queue, at)) {
+			queue->owner_key = at;
+			return true;
+		}
+	return false;
+}
+
+/* The queue runs by the key's window from now on; mail of the one before stays held, if that
+ * takes nothing. */
+static void change_owner(struct engine_hints *hints, struct hint_queue *queue,
+    const struct hint_key *key, const struct window_owner *owner) {
+	uint64_t before = queue->owner_hash;
+	struct hint_say own;
+
+	say_own(hints, queue->mta, queue->group, &queue->owner, &own);
+	hint_queue_adopt(hints, key, owner);
+	if (own.kind != HINTS_HELD)
+		return;
+	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue)
+		if (hints->keys[at].owner == before)
+			key_tell_own(hints, &hints->keys[at], &own);
+}
+
+bool hint_queue_elsewhere(struct engine_hints *hints, struct hint_queue *queue) {
+	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_queue) {
+		const struct hint_key *key = &hints->keys[at];
+		struct window_owner owner;
+		struct hint_say own;
+
+		if (!key->live || key->stopped || key->owner == queue->owner_hash ||
+		    !hint_key_owner(hints, key, &owner))
+			continue;
+		say_own(hints, key->mta, hint_key_class(key), &owner, &own);
+		if (own.kind == HINTS_HELD)
+			continue;
+		change_owner(hints, queue, key, &owner);
+		return true;
+	}
+	return false;
+}
+
+void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+
+	if (queue != NULL && (queue->owner_hash == key->owner || !has_owner(hints, queue)))
+		hint_queue_adopt(hints, key, owner);
+}
+
+/* The window of a key has changed: what it says by itself is *own. */
+static void key_changed(struct engine_hints *hints, struct hint_key *key,
+    const struct window_owner *owner, const struct window_view *view, const struct hint_say *own) {
+	struct hint_queue *queue = hint_queue_find(hints, key->queue);
+	struct window_view other;
+
+	if (queue != NULL && queue->owner_hash == key->owner)
+		return;			/* it is looked at, as it was touched */
+	if (queue != NULL && own->kind != HINTS_HELD) {
+		(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns,
+		    &other);
+		if (other.window == 0 || view->window < other.window)
+			change_owner(hints, queue, key, owner);
+	}
+	if (queue == NULL || key->stopped || own->kind == HINTS_HELD)
+		key_tell_own(hints, key, own);
+}
+
 /* --- a look in place ----------------------------------------------------------------- */
 
 static lane_set first_given(const struct engine_hints *hints,
-    const struct candidate *candidate) {
+    const struct hint_candidate *candidate) {
 	lane_set given = hints->mtas[candidate->mta].unknown;
 
 	return given == 0 || *candidate->next_hop != '\0' ? LANE_ORIGIN : given;
 }
 
-static void bring_key(const struct look *look, const struct candidate *candidate,
+static void bring_key(const struct hint_look *look, const struct hint_candidate *candidate,
     const struct window_owner *owner, uint64_t domain, uint64_t owner_hash) {
 	struct engine_hints *hints = look->hints;
-	struct hint hint = hint_of(candidate);
+	struct hint hint = hint_of_candidate(candidate);
 	uint32_t place = hints_writer_add(hints->writer, &hint);
 	struct hint_key *key = place == HINTS_NO_PLACE ? NULL :
-	    add_key(hints, candidate, domain, owner_hash);
+	    hint_key_add(hints, candidate, domain, owner_hash);
 
 	if (key == NULL) {
 		hints->crowded = true;
@@ -238,7 +289,7 @@ static void bring_key(const struct look *look, const struct candidate *candidate
 	hint_key_tell(hints, key, owner);
 }
 
-static void renew_key(struct look *look, const struct candidate *candidate,
+static void renew_key(struct hint_look *look, const struct hint_candidate *candidate,
     const struct window_owner *owner) {
 	struct engine_hints *hints = look->hints;
 	const struct segment *segment = hints->engine->segment;
@@ -270,12 +321,12 @@ static void renew_key(struct look *look, const struct candidate *candidate,
 }
 
 void hint_keys_scan(struct engine_hints *hints) {
-	struct look look = { .hints = hints, .each = renew_key };
+	struct hint_look look = { .hints = hints, .each = renew_key };
 
 	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
 
 	hints->scan++;
-	look_at_all(&look);
+	hint_look_at_all(&look);
 	for (uint32_t i = 0; i < hints->key_count; i++) {
 		struct hint_key *key = &hints->keys[i];
 
@@ -311,7 +362,7 @@ static void look_soon(struct engine_hints *hints, const char *name) {
 
 void hint_keys_renew(struct engine_hints *hints, const char *name) {
 	const struct segment *segment = hints->engine->segment;
-	struct look look = { .hints = hints, .each = renew_key };
+	struct hint_look look = { .hints = hints, .each = renew_key };
 	uint64_t hash = lane_uses_hash(segment, name, strlen(name));
 	struct destination_seen seen;
 	struct window_owner owner;
@@ -321,8 +372,8 @@ void hint_keys_renew(struct engine_hints *hints, const char *name) {
 	bool is_own = generation_transport_prefix(name, strlen(name)) != 0;
 	uint32_t said_group = HINTS_NO_GROUP;
 
-	if (destinations_find(segment, name, strlen(name), &seen) && is_seen(&seen))
-		look_at(&look, &seen);
+	if (destinations_find(segment, name, strlen(name), &seen))
+		hint_look_at(&look, &seen);
 	hint_queues_touch(hints, hash);
 	look_soon(hints, name);
 	if (map_index(&hints->by_owner, hash) == NO_INDEX || !windows_owner_named(hints->generation,
@@ -341,172 +392,6 @@ void hint_keys_renew(struct engine_hints *hints, const char *name) {
 		    !is_stopped(&view))
 			hints->looked_ns = 0;
 		said_group = hint_key_class(key);
-		hint_key_changed(hints, key, &owner, &view, &say);
+		key_changed(hints, key, &owner, &view, &say);
 	}
-}
-
-/* --- the file made anew ------------------------------------------------------------- */
-
-/* What the file will have: domains and next hops live in the texts, the generation. */
-struct gathering {
-	struct hint *list;
-	size_t count, size;
-	char *texts;			/* domains, each with its NUL */
-	size_t used, room;
-	bool failed;
-};
-
-static void gather_hint(struct look *look, const struct candidate *candidate,
-    const struct window_owner *owner) {
-	struct gathering *gathering = look->context;
-	size_t bytes = candidate->length + 1;
-
-	(void)owner;
-	if (gathering->failed)
-		return;
-	if (gathering->count == gathering->size) {
-		size_t size = gathering->size == 0 ? 64 : 2 * gathering->size;
-		struct hint *grown = reallocarray(gathering->list, size, sizeof(*grown));
-
-		gathering->failed = grown == NULL;
-		if (grown == NULL)
-			return;
-		gathering->list = grown;
-		gathering->size = size;
-	}
-	if (gathering->room - gathering->used < bytes) {
-		size_t room = 2 * gathering->room + 4096;
-		char *grown = realloc(gathering->texts, room);
-
-		gathering->failed = grown == NULL;
-		if (grown == NULL)
-			return;
-		gathering->texts = grown;
-		gathering->room = room;
-	}
-	memcpy(gathering->texts + gathering->used, candidate->domain, bytes);
-	gathering->used += bytes;
-	gathering->list[gathering->count++] = hint_of(candidate);
-}
-
-/* The texts moved while they grew. */
-static void point_at_texts(struct gathering *gathering) {
-	const char *text = gathering->texts;
-
-	for (size_t i = 0; i < gathering->count; i++) {
-		gathering->list[i].domain = text;
-		text += strlen(text) + 1;
-	}
-}
-
-static int build_file(struct engine_hints *hints, const struct gathering *gathering,
-    uint32_t *places, struct diag *diag) {
-	struct hints_mta mtas[GENERATION_MTAS_MAX];
-	struct hint_lanes unknown[GENERATION_MTAS_MAX];
-	const char **texts = calloc(hints->generation->class_count + 1, sizeof(*texts));
-	struct hints_table table = { .mtas = mtas, .unknown = unknown,
-		.mta_count = hints->generation->mta_count, .hints = gathering->list,
-		.count = gathering->count, .group_texts = texts,
-		.group_count = hints->generation->class_count,
-		.recipients = hints->recipient_count + RECIPIENTS_SPARE };
-	int result = -1;
-
-	memset(mtas, 0, sizeof(mtas));
-	for (uint32_t i = 0; i < hints->generation->mta_count; i++) {
-		mtas[i].name = generation_text(hints->generation, hints->generation->mtas[i].name);
-		mtas[i].width_count = hints->mtas[i].widths.count;
-		memcpy(mtas[i].widths, hints->mtas[i].widths.width, sizeof(mtas[i].widths));
-		hints->mtas[i].unknown = hint_unknown_lanes(hints, (uint8_t)i, &unknown[i]);
-	}
-	if (texts == NULL || !hint_classes_begin(hints, texts))
-		diag_set(diag, ENOMEM, "no memory for the hints");
-	else
-		result = hints_writer_build(hints->writer, &table, places, diag);
-	free(texts);
-	return result;
-}
-
-/* Whose window a key of the new file runs by.  *barred: as each_candidate says. */
-static void owner_of(const struct engine_hints *hints, const struct hint *hint,
-    struct window_owner *out, bool *barred) {
-	struct destination_seen seen = { .other_by = 0 };
-	bool is_found = destinations_find(hints->engine->segment, hint->domain,
-	    strlen(hint->domain), &seen);
-
-	*barred = (seen.other_by >> hint->mta & 1) != 0;
-	if (is_found)
-		(void)windows_owner_of_mta(hints->engine, hints->generation, &seen, hint->mta, out);
-	else if (windows_owner_named(hints->generation, hint->domain, strlen(hint->domain), out))
-		(void)windows_owner_by_transport(hints->generation, hint->mta, out);
-}
-
-static bool fill_file(struct engine_hints *hints, const struct gathering *gathering,
-    const uint32_t *places) {
-	const struct segment *segment = hints->engine->segment;
-
-	for (size_t i = 0; i < gathering->count; i++) {
-		const struct hint *hint = &gathering->list[i];
-		struct candidate candidate = { .domain = hint->domain,
-			.next_hop = generation_site_next_hop(hints->generation,
-			    &hints->generation->mtas[hint->mta], hint->domain,
-			    strlen(hint->domain)),
-			.mta = hint->mta, .group = hint->group };
-		struct window_owner owner;
-		struct hint_key *key;
-
-		if (i % LOOKED_AT == 0)
-			hints_writer_beat(hints->writer, clock_now_ns());
-		owner_of(hints, hint, &owner, &candidate.barred);
-		key = add_key(hints, &candidate, lane_uses_hash(segment, hint->domain,
-		    strlen(hint->domain)), lane_uses_hash(segment, owner.name,
-		    strlen(owner.name)));
-		if (key == NULL)
-			return false;
-		key->place = places[i];
-	}
-	return true;
-}
-
-/* All keys are there: what each is told. */
-static void tell_file(struct engine_hints *hints, const struct gathering *gathering) {
-	for (size_t i = 0; i < gathering->count; i++) {
-		struct window_owner owner;
-		bool barred;
-
-		if (i % LOOKED_AT == 0)
-			hints_writer_beat(hints->writer, clock_now_ns());
-		owner_of(hints, &gathering->list[i], &owner, &barred);
-		if (!barred)
-			hint_key_follow(hints, &hints->keys[i], &owner);
-		hint_key_tell(hints, &hints->keys[i], &owner);
-	}
-}
-
-int hint_keys_build(struct engine_hints *hints, struct diag *diag) {
-	struct gathering gathering = { .list = NULL };
-	struct look look = { .hints = hints, .each = gather_hint,
-		.context = &gathering };
-	uint32_t *places = NULL;
-	int result = -1;
-
-	look_at_all(&look);
-	point_at_texts(&gathering);
-	places = calloc(gathering.count + 1, sizeof(*places));
-	if (places == NULL || gathering.failed) {
-		diag_set(diag, ENOMEM, "no memory for the hints");
-	} else if (build_file(hints, &gathering, places, diag) == 0) {
-		hint_keys_free(hints);
-		hints->scan++;
-		if (fill_file(hints, &gathering, places)) {
-			tell_file(hints, &gathering);
-			result = 0;
-		} else {
-			hint_keys_free(hints);
-			diag_set(diag, ENOMEM, "no memory for the hints");
-		}
-	}
-	free(places);
-	free(gathering.list);
-	free(gathering.texts);
-	return result;
 }

@@ -7,19 +7,17 @@
  * ERRORS   None.
  * THREADS  One.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "engine/hints/hints_internal.h"
 #include "segment/destination/states.h"
 
 #define PATIENCE_NS	(10 * NS_PER_SECOND)
 #define HARMFUL_NS	NS_PER_SECOND
-#define SINGLE_NS	(40 * NS_PER_MS)	/* between two of them: a turn */
-#define SINGLES_NS	(10 * NS_PER_SECOND)	/* and three deliveries: they are lost */
-#define COUNTED_NS	(60 * NS_PER_SECOND)
-#define TURN_ASKED_NS	(200 * NS_PER_MS)
-#define CANARY_NS	(120 * NS_PER_SECOND)
 /* Of lanes beside the widest: their part changes by these factors (of 100) every
  * BALANCE_NS. */
 #define WAITS_LONG_MS	1000	/* in the widest lane: the others are to be full */
@@ -29,6 +27,9 @@
 #define LIFT_DOWN	95
 #define LIFT_LEAST	(HINT_LIFT_NONE / 8)
 #define LIFT_MOST	(4 * HINT_LIFT_NONE)
+/* Of a provider's window an idle queue is told this part: others may be about to begin,
+ * too. */
+#define IDLE_PART	4
 
 /* --- one queue ----------------------------------------------------------------------------- */
 
@@ -98,20 +99,8 @@ static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
 	}
 }
 
-static void end_canary(struct hint_queue *queue, const struct window_view *view,
-    int64_t now_ns) {
-	if (queue->canary == LANE_WIDTHS_MAX)
-		return;
-	if (view->canary_out && now_ns < queue->canary_ns) {
-		hint_queue_wait(queue, queue->canary_ns);
-		if (now_ns < queue->offered_ns)
-			hint_queue_wait(queue, queue->offered_ns);
-	} else {
-		queue->canary = LANE_WIDTHS_MAX;
-	}
-}
-
-uint32_t hint_queue_short_ms(const struct hint_queue *queue, int64_t now_ns) {
+/* So long may mail wait in a lane that is not the widest. */
+static uint32_t queue_short_ms(const struct hint_queue *queue, int64_t now_ns) {
 	return HINT_SHORT_MS + (uint32_t)(hint_queue_longest_ns(queue, now_ns) / NS_PER_MS);
 }
 
@@ -120,7 +109,7 @@ uint32_t hint_queue_short_ms(const struct hint_queue *queue, int64_t now_ns) {
  * drains. */
 static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	lane_set set = queue->given & ~LANE_ORIGIN;
-	uint32_t widest = count, most = hint_queue_short_ms(queue, now_ns);
+	uint32_t widest = count, most = queue_short_ms(queue, now_ns);
 
 	while (widest > 0 && (set >> (widest - 1) & 1) == 0)
 		widest--;
@@ -278,83 +267,143 @@ static bool choose(struct engine_hints *hints, struct hint_queue *queue,
 	return !bound;
 }
 
-/* One that nobody took, as a process of postern-lookup went, would be counted for ever
- * where there is always another one out: now and then they are let end, and counted from
- * none.  False: they are ending. */
-static bool count_singles(struct hint_queue *queue, int64_t now_ns) {
-	int64_t last_ns = queue->single_ns > queue->single_result_ns ? queue->single_ns :
-	    queue->single_result_ns;
-	int64_t ended_ns = last_ns + NS_PER_SECOND +
-	    hint_queue_longest_ns(queue, now_ns) / 2 * 3;
+/* --- what it says -------------------------------------------------------------- */
 
-	if (queue->singles > 0 && now_ns >= queue->singles_ns)
-		queue->singles = 0;
-	if (queue->singles == 0) {
-		queue->counted_ns = now_ns;
-		return true;
+/* The part of the mail that a lane gets, times HINT_LIFT_NONE: its width, times its lift. */
+static uint64_t part_of_mail(uint32_t width, const struct queue_lane *lane,
+    uint32_t most_ms) {
+	uint64_t part = (uint64_t)width * (lane->lift == 0 ? HINT_LIFT_NONE : lane->lift);
+
+	return lane->waited_ms > 3 * most_ms ? (part + 3) / 4 : part;
+}
+
+/* `lanes`: how they do, or NULL. */
+static void say_lanes(const struct lane_widths *widths, lane_set set,
+    const struct queue_lane *lanes, uint32_t most_ms, struct hint_say *say) {
+	uint64_t most = 1, parts[HINTS_SET_MAX];
+	struct hint_lanes *told = &say->lanes;
+
+	*say = (struct hint_say){ .kind = HINTS_LANE,
+		.lanes = { .canary = HINTS_NO_LANE, .single = HINTS_NO_LANE } };
+	for (uint32_t i = 0; i < widths->count && told->count < HINTS_SET_MAX; i++) {
+		if ((set >> i & 1) == 0)
+			continue;
+		parts[told->count] = lanes == NULL || set >> i == 1 ?
+		    (uint64_t)widths->width[i] * HINT_LIFT_NONE :
+		    part_of_mail(widths->width[i], &lanes[i], most_ms);
+		if (parts[told->count] > most)
+			most = parts[told->count];
+		told->lane[told->count++] = (uint8_t)i;
 	}
-	if (now_ns < queue->counted_ns + COUNTED_NS)
-		return true;
-	hint_queue_wait(queue, ended_ns);
-	if (now_ns < ended_ns)
-		return false;
-	queue->singles = 0;
-	queue->counted_ns = now_ns;
-	return true;
+	for (uint32_t i = 0; i < told->count; i++) {
+		uint64_t share = parts[i] * 255 / most;
+
+		told->share[i] = (uint8_t)(share == 0 ? 1 : share);
+	}
 }
 
-/* The next of the single messages that fill the window where no lanes do. */
-static void send_single(const struct engine_hints *hints, struct hint_queue *queue,
-    struct lane_now *now) {
-	int64_t longest = hint_queue_longest_ns(queue, hints->now_ns);
-	int64_t from_ns = queue->single_ns + SINGLE_NS;
-	uint32_t lane;
+static void say_stopped(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
 
-	if (!count_singles(queue, hints->now_ns))
-		return;
-	now->singles = queue->singles;
-	if (lane_singles(&hints->mtas[queue->mta].widths, now, queue->given, &lane) == 0)
-		return;
-	if (from_ns < queue->single_from_ns)
-		from_ns = queue->single_from_ns;
-	hint_queue_wait(queue, from_ns);
-	if (hints->now_ns < from_ns)
-		return;
-	queue->single = now->single = lane;
-	queue->singles = ++now->singles;
-	queue->single_serial++;
-	queue->single_ns = hints->now_ns;
-	queue->singles_ns = hints->now_ns + SINGLES_NS + 3 * longest;
-	queue->due_ns = hints->now_ns;		/* and the next one in the next turn */
+	say->kind = HINTS_HELD;
+	(void)text_append(say->text, sizeof(say->text), 0, "Postern: %s is %s%s%s%s%s%s",
+	    log_sentence(name, sizeof(name), owner->name),
+	    view->state == WINDOW_HELD ? "held" : "suspended",
+	    view->until_ns == INT64_MAX ? "" : " until ",
+	    hint_time(view->until_ns, now_ns, until), hint_id(view->event, id),
+	    view->reason[0] == '\0' ? "" : ": ", view->reason);
 }
 
-/* A canary, if the window waits for one and it would be one. */
-static void send_canary(struct engine_hints *hints, struct hint_queue *queue,
-    const struct window_view *view, const struct lane_now *now) {
+static void say_crowded(const struct window_owner *owner, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1];
+
+	say->kind = HINTS_HELD;
+	say->passing = true;
+	snprintf(say->text, sizeof(say->text), "Postern: %s: other nodes use its window",
+	    log_sentence(name, sizeof(name), owner->name));
+}
+
+/* Nothing may run there now. */
+static void say_closed(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say) {
+	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
+		say_stopped(owner, view, now_ns, say);
+	else
+		say_crowded(owner, say);
+}
+
+static void say_draining(const struct window_owner *owner, struct hint_say *say) {
+	char name[SEGMENT_NAME_MAX + 1];
+
+	say->kind = HINTS_HELD;
+	say->passing = true;
+	snprintf(say->text, sizeof(say->text), "Postern: %s: deliveries in flight go first",
+	    log_sentence(name, sizeof(name), owner->name));
+}
+
+void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
+    const struct window_owner *owner, const struct window_view *view, uint32_t group,
+    struct hint_say *say) {
+	const struct lane_widths *widths = &hints->mtas[mta].widths;
+	uint32_t most = hint_class_limit(hints, group);
+	struct lane_now now = { .allowed = view->window };
+	struct lane_choice choice;
+
+	*say = (struct hint_say){ .kind = HINTS_NOTHING };
+	if (view->observed || owner->kind == DESTINATION_NONE)
+		return;
+	if (view->window == 0) {
+		say_closed(owner, view, hints->now_ns, say);
+		return;
+	}
+	if (owner->kind == DESTINATION_PROVIDER)
+		now.allowed = view->window <= IDLE_PART ? 1 : view->window / IDLE_PART;
+	if (now.allowed > most)
+		now.allowed = most;
+	lane_choose(widths, &now, &choice);
+	if (choice.give != 0)
+		say_lanes(widths, choice.give, NULL, HINT_SHORT_MS, say);
+	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
+}
+
+static void queue_say(struct engine_hints *hints, const struct hint_queue *queue,
+    const struct window_view *view, struct hint_say *out) {
 	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
-	uint32_t lane;
+	lane_set lanes = queue->given & ~LANE_ORIGIN;
 
-	if (queue->canary != LANE_WIDTHS_MAX || view->canary_out ||
-	    (!view->canary_due && !view->canary_waits))
+	*out = (struct hint_say){ .kind = HINTS_NOTHING };
+	if (view->observed || queue->owner.kind == DESTINATION_NONE)
 		return;
-	/* single messages need not be on their way: the log tells, if late */
-	if (now->singles > 0 && view->in_flight < now->allowed)
-		return;
-	lane = lane_canary(widths, now, queue->given);
-	if (lane != LANE_WIDTHS_MAX && view->canary_waits) {
-		shared_ask_canary(hints->engine->segment, queue->owner_hash, hints->now_ns);
-		hint_queue_wait(queue, hints->now_ns + TURN_ASKED_NS);
-		return;
+	if (view->window == 0) {
+		say_closed(&queue->owner, view, hints->now_ns, out);
+	} else if (lanes != 0 && !queue->reloading) {
+		say_lanes(widths, lanes, queue->lanes, queue_short_ms(queue, hints->now_ns),
+		    out);
+		if (queue->canary != LANE_WIDTHS_MAX && hints->now_ns < queue->offered_ns) {
+			out->lanes.canary = (uint8_t)queue->canary;
+			out->lanes.serial = queue->serial;
+			out->lanes.canary_ns = queue->issued_ns;
+		}
+		out->lanes.begins = hint_class_bounds(hints, queue) && !hint_queue_is_full(hints,
+		    queue);
+		out->lanes.single_serial = queue->single_serial;
+		/* not those that were offered for a window that has fallen since */
+		if (queue->singles > 0 && hints->now_ns < queue->single_ns + HINT_OFFER_NS &&
+		    lane_sum(widths, lanes) + queue->singles <= view->window) {
+			out->lanes.single = (uint8_t)queue->single;
+			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
+			    queue->singles);
+			out->lanes.single_ns = queue->single_ns;
+		}
+	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
+		say_draining(&queue->owner, out);
 	}
-	if (lane == LANE_WIDTHS_MAX || !windows_issue_canary(hints->engine, hints->generation,
-		&queue->owner, queue->mta, widths->width[lane], hints->now_ns))
-		return;
-	queue->canary = lane;
-	queue->issued_ns = hints->now_ns;
-	queue->serial = (queue->serial + 1) & 127;
-	queue->offered_ns = hints->now_ns + HINT_OFFER_NS;
-	queue->canary_ns = hints->now_ns + CANARY_NS;
-	hint_queue_wait(queue, queue->offered_ns);
+}
+
+static bool say_is_same(const struct hint_say *a, const struct hint_say *b) {
+	return a->kind == b->kind && (a->kind != HINTS_HELD || strcmp(a->text, b->text) == 0) &&
+	    (a->kind != HINTS_LANE || memcmp(&a->lanes, &b->lanes, sizeof(a->lanes)) == 0);
 }
 
 /* Nothing was heard of it for long.  Its keys are told what idle ones are. */
@@ -363,64 +412,49 @@ static void retire(struct engine_hints *hints, struct hint_queue *queue,
 	struct hint_say idle;
 
 	hint_queue_idle(hints, queue->mta, &queue->owner, view, queue->group, &idle);
-	if (!hint_say_is_same(&idle, &queue->said))
+	if (!say_is_same(&idle, &queue->said))
 		hint_keys_tell_queue(hints, queue->hash, &idle);
 	hint_queue_end(hints, queue);
 }
 
-static void look_at(struct engine_hints *hints, struct hint_queue *queue) {
+void hint_queue_look(struct engine_hints *hints, struct hint_queue *queue) {
+	uint32_t group = queue->group, before = hint_class_use(hints, queue);
+	int64_t now_ns = hints->now_ns;
 	struct window_view view;
 	struct hint_say new;
 	struct lane_now now;
-	bool whole;
 
 	queue->dirty = false;
 	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
-	(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns, &view);
+	(void)windows_view(hints->engine, hints->generation, &queue->owner, now_ns, &view);
 	if (view.window == 0 && !view.observed && hint_queue_elsewhere(hints, queue))
-		(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns,
-		    &view);
+		(void)windows_view(hints->engine, hints->generation, &queue->owner, now_ns, &view);
 	queue->share_serial = view.share_serial;
-	if (queue->due_ns <= hints->now_ns && (queue->used & ~queue->given) == 0) {
+	if (queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0) {
 		retire(hints, queue, &view);
+		hint_class_used(hints, group, before, 0);
 		return;
 	}
-	drain(queue, hints->now_ns);
-	end_canary(queue, &view, hints->now_ns);
+	drain(queue, now_ns);
+	hint_queue_end_canary(queue, &view, now_ns);
 	if (view.observed) {
-		hint_queue_give(queue, LANE_ORIGIN, hints->now_ns);
+		hint_queue_give(queue, LANE_ORIGIN, now_ns);
 	} else if (hints->mtas[queue->mta].widths.count > 0) {
-		whole = choose(hints, queue, &view, &now);
-		balance(queue, hints->mtas[queue->mta].widths.count, hints->now_ns);
-		send_single(hints, queue, &now);
+		bool whole = choose(hints, queue, &view, &now);
+
+		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
+		hint_queue_send_single(hints, queue, &now);
 		if (whole)	/* its class bounds all that goes */
-			send_canary(hints, queue, &view, &now);
+			hint_queue_send_canary(hints, queue, &view, &now);
 	}
-	wait_for_drains(queue, hints->now_ns);
+	wait_for_drains(queue, now_ns);
 	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue))
 		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
-		    hint_queue_longest_ns(queue, hints->now_ns)));
-	hint_queue_say(hints, queue, &view, &new);
-	if (hint_say_is_same(&new, &queue->said))
-		return;
-	queue->said = new;
-	hint_keys_tell_queue(hints, queue->hash, &queue->said);
-}
-
-void hint_queues_turn(struct engine_hints *hints) {
-	hint_queues_read(hints);
-	hint_classes_count(hints);
-	for (uint32_t i = 0; i < hints->queue_count; i++) {
-		struct hint_queue *queue = &hints->queues[i];
-		uint32_t group = queue->group, before;
-
-		if (queue->hash == 0 || !(queue->dirty || queue->due_ns <= hints->now_ns))
-			continue;
-		before = hint_class_use(hints, queue);
-		look_at(hints, queue);
-		hint_class_used(hints, group, before, queue->hash == 0 ? 0 : hint_class_use(hints,
-		    queue));
+		    hint_queue_longest_ns(queue, now_ns)));
+	queue_say(hints, queue, &view, &new);
+	if (!say_is_same(&new, &queue->said)) {
+		queue->said = new;
+		hint_keys_tell_queue(hints, queue->hash, &queue->said);
 	}
-	hint_queues_reload(hints);
-	hint_shares_turn(hints);
+	hint_class_used(hints, group, before, hint_class_use(hints, queue));
 }

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Queues that are in use: which there are, by which window each runs.
- * MODEL    Queues that share a window are chained.
+ * PURPOSE  Queues that are in use: which there are, by which window each runs, and what results say
+ *          of them.
+ * MODEL    The log's results tell which lanes have mail of a queue, whether more of it waits
+ *          there, how long deliveries take, and which lanes Postfix or the site will have no
+ *          more of for a while.  Queues that share a window are chained.
  *          Domains that the site sends to one next hop have a queue in common, and each a
  *          window of its own: the queue runs by the least of those that changed last
- *          (hints_tell.c).
+ *          (hints_keys.c).
  * ERRORS   A queue that cannot be followed, for want of memory or as there are too many,
- *          is told as if nothing were in use.
+ *          is told as if nothing were in use.  A result that was missed counts for all lanes
+ *          that were used.
  * THREADS  One.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/siphash.h"
 #include "engine/hints/hints_internal.h"
 
 #define QUEUES_MAX	65536
+#define WAITS_MS	200	/* so long in the queue manager: mail waits for a place */
+/* A lane's mail that waits is told as suspended so long after, and what goes there yet. */
+#define BLOCKED_NS	(3 * NS_PER_SECOND)
+/* After a single message that failed; twice that after the next, and so on. */
+#define FAILED_NS	NS_PER_SECOND
+#define FAILED_DOUBLINGS	3u
+#define REFUSED_NS	(10 * NS_PER_SECOND)
 
 /* --- queues in use --------------------------------------------------------------------- */
 
@@ -220,85 +229,208 @@ struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints, const stru
 	return queue;
 }
 
-/* --- mail servers ------------------------------------------------------------------ */
+/* --- results ---------------------------------------------------------------------- */
 
-/* The lanes of an earlier configuration, under the places of this one. */
-static lane_set move_set(lane_set set, const struct lane_widths *from,
-    const struct lane_widths *to) {
-	lane_set moved = set & LANE_ORIGIN;
+static void note_time(struct hint_queue *queue, const struct lane_use *use) {
+	int64_t took_ns = use->took_ms * NS_PER_MS;
+	int64_t span = use->ended_ns / HINT_LONG_NS, second = use->ended_ns / NS_PER_SECOND;
 
-	for (uint32_t i = 0; i < from->count; i++)
-		for (uint32_t j = 0; (set >> i & 1) != 0 && j < to->count; j++)
-			if (from->width[i] == to->width[j])
-				moved |= UINT32_C(1) << j;
-	return moved;
+	if (span != queue->span) {
+		queue->longest_ns[1] = span == queue->span + 1 ? queue->longest_ns[0] : 0;
+		queue->longest_ns[0] = 0;
+		queue->span = span;
+	}
+	if (took_ns > queue->longest_ns[0])
+		queue->longest_ns[0] = took_ns;
+	if (second != queue->second) {
+		queue->took_ms[1] = second == queue->second + 1 ? queue->took_ms[0] : 0;
+		queue->took_ms[0] = 0;
+		queue->second = second;
+	}
+	queue->took_ms[0] += use->took_ms;
 }
 
-static void move_queue(struct hint_queue *queue, const struct lane_widths *from,
-    const struct lane_widths *to) {
-	struct queue_lane lanes[LANE_WIDTHS_MAX + 1];
+static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) {
+	if (width == 0)
+		return HINT_ORIGIN_LANE;
+	for (uint32_t i = 0; i < widths->count; i++)
+		if (widths->width[i] == width)
+			return i;
+	return NO_INDEX;
+}
 
-	memset(lanes, 0, sizeof(lanes));
-	lanes[HINT_ORIGIN_LANE] = queue->lanes[HINT_ORIGIN_LANE];
-	for (uint32_t i = 0; i < from->count; i++)
-		for (uint32_t j = 0; j < to->count; j++)
-			if (from->width[i] == to->width[j])
-				lanes[j] = queue->lanes[i];
-	memcpy(queue->lanes, lanes, sizeof(lanes));
-	queue->given = move_set(queue->given, from, to);
-	queue->used = move_set(queue->used, from, to);
-	queue->waiting = move_set(queue->waiting, from, to);
-	queue->canary = LANE_WIDTHS_MAX;
-	queue->singles = 0;
+int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns) {
+	/* spans begin only with results: old ones are not of late any more */
+	int64_t ago = now_ns / HINT_LONG_NS - queue->span;
+	int64_t longest_ns = ago > HINT_LONG_SPANS ? 0 : queue->longest_ns[0];
+
+	return ago + 1 > HINT_LONG_SPANS || queue->longest_ns[1] < longest_ns ? longest_ns :
+	    queue->longest_ns[1];
+}
+
+static void block(struct hint_queue *queue, struct queue_lane *lane, int64_t now_ns,
+    int64_t backoff_ns) {
+	lane->failed_cohorts = 0;
+	lane->blocked_ns = now_ns + backoff_ns;
+	queue->blocked_ns = now_ns;
+}
+
+/* The queue manager counts failed cohorts of each lane, and suspends it for a while: its
+ * own safety, which the lane of 1 does not have. */
+static void note_failure(const struct hint_mta *mta, struct hint_queue *queue,
+    struct queue_lane *lane, uint16_t width, const struct lane_use *use) {
+	if (!use->failed) {
+		int64_t revived_ns = lane_drained_ns(use->ended_ns, 0,
+		    hint_queue_longest_ns(queue, use->ended_ns));
+
+		/* A success of before revives it, narrow.  When that mail has gone, and no
+		 * other came, its queue is made anew, as wide as ever. */
+		lane->failed_cohorts = 0;
+		if (lane->blocked_ns > revived_ns)
+			lane->blocked_ns = revived_ns;
+		return;
+	}
+	lane->failed_ns = use->ended_ns;
+	lane->failed_cohorts += lane_failure(width);
+	if (width > 1 && mta->cohort_limit > 0 &&
+	    lane->failed_cohorts + 1e-6 >= mta->cohort_limit)
+		block(queue, lane, use->ended_ns, mta->backoff_ns);
+}
+
+/* Has mail of another lane been accepted since? */
+static bool others_accepted(const struct hint_queue *queue, const struct queue_lane *lane,
+    int64_t since_ns) {
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+		if (&queue->lanes[i] != lane && queue->lanes[i].accepted_ns >= since_ns)
+			return true;
+	return false;
+}
+
+/* What tells of the lane itself needs no level, which a log has late and rounded. */
+static void note_row(struct hint_queue *queue, struct queue_lane *lane, uint16_t width,
+    const struct lane_use *use) {
+	if (!use->failed) {
+		lane->accepted_ns = use->ended_ns;
+		lane->row = 0;
+		lane->refused_ns = 0;
+		return;
+	}
+	if (lane->row == 0)
+		lane->row_ns = use->ended_ns;
+	if (lane->row < UINT32_MAX)
+		lane->row++;
+	if (lane_is_refused(width, lane->row, others_accepted(queue, lane, lane->row_ns)))
+		lane->refused_ns = use->ended_ns + REFUSED_NS;
+}
+
+/* There was no place for a single message: the next one waits, too. */
+static void note_single(struct hint_queue *queue, const struct lane_use *use) {
+	queue->singles--;
+	queue->single_result_ns = use->ended_ns;
+	if (!use->failed) {
+		queue->single_row = 0;
+		return;
+	}
+	queue->single_from_ns = use->ended_ns + (FAILED_NS << queue->single_row);
+	if (queue->single_row < FAILED_DOUBLINGS)
+		queue->single_row++;
+}
+
+/* The queue manager tells of mail that it did not try, as it suspended the lane: the one
+ * that has failed most, or last, where none is known that it may be. */
+static void note_suspension(struct hint_mta *mta, struct hint_queue *queue,
+    const struct lane_use *use) {
+	struct queue_lane *worst = NULL;
+
+	if (queue->blocked_ns != 0 && use->ended_ns - queue->blocked_ns < BLOCKED_NS)
+		return;
+	for (uint32_t i = 0; i < mta->widths.count; i++) {
+		struct queue_lane *lane = &queue->lanes[i];
+
+		if (mta->widths.width[i] > 1 && lane->blocked_ns <= use->ended_ns &&
+		    lane->failed_ns > use->ended_ns - mta->backoff_ns && (worst == NULL ||
+			lane->failed_cohorts > worst->failed_cohorts ||
+			(lane->failed_cohorts == worst->failed_cohorts &&
+			    lane->failed_ns > worst->failed_ns)))
+			worst = lane;
+	}
+	if (worst != NULL)
+		block(queue, worst, use->ended_ns, mta->backoff_ns);
+}
+
+static void note_use(struct engine_hints *hints, struct hint_queue *queue,
+    const struct lane_use *use) {
+	uint32_t lane = lane_of_width(&hints->mtas[queue->mta].widths, use->width);
+	struct queue_lane *its;
+	lane_set bit;
+
 	queue->dirty = true;
+	if (use->ended_ns > queue->last_ns)
+		queue->last_ns = use->ended_ns;
+	if (use->suspended) {
+		note_suspension(&hints->mtas[queue->mta], queue, use);
+		return;
+	}
+	note_time(queue, use);
+	if (lane == NO_INDEX)
+		return;
+	if (lane != HINT_ORIGIN_LANE && use->tried) {
+		note_failure(&hints->mtas[queue->mta], queue, &queue->lanes[lane], use->width,
+		    use);
+		note_row(queue, &queue->lanes[lane], use->width, use);
+	}
+	bit = UINT32_C(1) << lane;
+	/* the transport itself drains as any lane; not so one message that nobody asked about */
+	if (lane == HINT_ORIGIN_LANE && ((queue->given | queue->used) & bit) == 0 &&
+	    use->waited_ms < WAITS_MS)
+		return;
+	/* LANE_WIDTHS_MAX, none is out, is the transport's place, too */
+	if (lane != HINT_ORIGIN_LANE && lane == queue->canary && (queue->given & bit) == 0)
+		return;
+	if (lane == queue->single && queue->singles > 0) {
+		note_single(queue, use);
+		return;
+	}
+	its = &queue->lanes[lane];
+	its->last_ns = use->ended_ns;
+	its->waited_ms = its->waited_ms == 0 ? use->waited_ms :
+	    (3 * its->waited_ms + use->waited_ms) / 4;
+	/* mail that was told otherwise before we looked */
+	if ((queue->used & bit) == 0)
+		its->moved_ns = use->ended_ns;
+	queue->used |= bit;
+	if (its->waited_ms >= WAITS_MS)
+		queue->waiting |= bit;
+	else
+		queue->waiting &= ~bit;
 }
 
-/* Another mail server has the number by now. */
-static void drop_queues(struct engine_hints *hints, uint32_t mta) {
-	for (uint32_t i = 0; i < hints->queue_count; i++) {
+void hint_queues_read(struct engine_hints *hints) {
+	struct lane_use use;
+	bool lost = false;
+
+	/* whoever writes all the time must not keep us for ever */
+	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES &&
+	     lane_uses_next(hints->engine->segment, &hints->cursor, &use, &lost); i++) {
+		const struct hint_key *key = hint_keys_find(hints, use.mta, use.domain);
+		struct hint_queue *queue;
+
+		if (use.ended_ns > hints->now_ns)
+			use.ended_ns = hints->now_ns;
+		if (key == NULL || hints->now_ns - use.ended_ns > HINT_IDLE_NS)
+			continue;
+		queue = hint_queue_find(hints, key->queue);
+		if (queue == NULL)
+			queue = hint_queue_begin_heard(hints, key);
+		if (queue != NULL)
+			note_use(hints, queue, &use);
+	}
+	for (uint32_t i = 0; lost && i < hints->queue_count; i++) {
 		struct hint_queue *queue = &hints->queues[i];
 
-		if (queue->hash == 0 || queue->mta != mta)
-			continue;
-		hint_queue_end(hints, queue);
-	}
-}
-
-static bool is_same_mta(struct engine_hints *hints, uint32_t number) {
-	const char *name = number < hints->generation->mta_count ?
-	    generation_text(hints->generation, hints->generation->mtas[number].name) : "";
-	uint64_t hash = siphash13(&hints->engine->segment->header->key, name,
-	    strlen(name)), before = hints->mtas[number].name;
-
-	hints->mtas[number].name = hash;
-	return hash == before;
-}
-
-void hint_queues_configure(struct engine_hints *hints) {
-	for (uint32_t i = 0; i < GENERATION_MTAS_MAX; i++) {
-		struct hint_mta *mta = &hints->mtas[i];
-		const struct generation_mta *row = &hints->generation->mtas[i];
-		struct lane_widths before = mta->widths;
-
-		mta->widths = (struct lane_widths){ .count = 0 };
-		mta->server = i;
-		if (i < hints->generation->mta_count) {
-			mta->server = generation_parent(hints->generation, i);
-			mta->may_reload = row->may_reload != 0;
-			mta->cohort_limit = row->site_cohorts / 1000.0;
-			mta->backoff_ns = row->site_backoff_s * NS_PER_SECOND;
-			mta->widths.origin = row->site_origin;
-			mta->widths.keep_from = row->cache_from > UINT16_MAX ? UINT16_MAX :
-			    (uint16_t)row->cache_from;
-			for (uint32_t j = 0; j < row->lane_count; j++)
-				if ((row->site_lanes >> j & 1) != 0)
-					mta->widths.width[mta->widths.count++] =
-					    row->lanes[j];
-		}
-		if (!is_same_mta(hints, i))
-			drop_queues(hints, i);
-		for (uint32_t j = 0; j < hints->queue_count; j++)
-			if (hints->queues[j].hash != 0 && hints->queues[j].mta == i)
-				move_queue(&hints->queues[j], &before, &mta->widths);
+		/* what was missed may have been of any lane that was used */
+		for (uint32_t j = 0; queue->hash != 0 && j <= HINT_ORIGIN_LANE; j++)
+			if ((queue->used >> j & 1) != 0)
+				queue->lanes[j].last_ns = hints->now_ns;
 	}
 }

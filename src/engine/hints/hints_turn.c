@@ -313,7 +313,16 @@ int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *d
 	while (states_next(hints->engine->segment, STATES_CHANGED, &changed, &window))
 		hint_keys_renew(hints, window.name);
 	hints->turned_ns = now_ns;
-	hint_queues_turn(hints);
+	hint_queues_read(hints);
+	hint_classes_count(hints);
+	for (uint32_t i = 0; i < hints->queue_count; i++) {
+		struct hint_queue *queue = &hints->queues[i];
+
+		if (queue->hash != 0 && (queue->dirty || queue->due_ns <= now_ns))
+			hint_queue_look(hints, queue);
+	}
+	hint_queues_reload(hints);
+	hint_shares_turn(hints);
 	renew_recipients(hints, false, looked);
 	hint_classes_renew(hints, now_ns);
 out:
