@@ -101,16 +101,8 @@ static bool read_chunk(struct followed_log *log, struct followed_reader *reader)
 
 	if (!followed_file_read(file, reader, feed.now_ns))
 		return reader->more;
-	while ((count = followed_file_lines(file, reader, lines)) > 0) {
-		feed_lines_read(&feed, lines, count);
-		for (unsigned i = 0; i < count; i++) {
-			struct feed_origin origin = { .log = file->origin,
-				.offset = lines[i].offset, .expected = feed.expected[i] };
-
-			if (feed_line(&feed, 3, &feed.lines[i], &origin, false))
-				followed_file_keep(file, reader, &lines[i]);
-		}
-	}
+	while ((count = followed_file_lines(file, reader, lines)) > 0)
+		feed_lines(&feed, 3, file, reader, lines, count, false);
 	return reader->more;
 }
 

@@ -229,7 +229,7 @@ def configured(test, site):
     site.postern.configure([one_class("others", 100)], site.edit)
     site.postern.ask("reload")
     test.wait_for(lambda: site.feed() not in (None, pid), "another feed reads the journal")
-    test.within(10, lambda: "log=journal: text=\"is read\"" in site.postern.log_text(),
+    test.within(10, lambda: "log=journal: text=\"reading log\"" in site.postern.log_text(),
                 "the log says that it is read")
     test.check("systemd's journal" not in (site.note() or ""), f"and status nothing: {site.note()}")
 

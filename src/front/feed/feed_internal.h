@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
+#include "base/log.h"
 #include "engine/feed/feed.h"
 #include "engine/feed/feed_files.h"
 #include "engine/journal/journal_state.h"
@@ -56,8 +57,7 @@ struct feed {
 	int64_t beat_ns;
 	unsigned unbeaten;	/* what took locks since the last sign of life */
 	struct feed_tally tally;
-	struct log_line lines[FOLLOWED_LINES];	/* of a log, as feed_lines_read read them, */
-	unsigned expected[FOLLOWED_LINES];	/* and what feed_origin has of each */
+	struct log_line lines[FOLLOWED_LINES];	/* of a log: room for feed_lines */
 	bool wants_help;	/* a log has to be opened by root: the loop ends */
 };
 
@@ -72,9 +72,11 @@ void feed_beat_now(struct feed *feed);
 
 /* --- feed_lines.c ----------------------------------------------------------------- */
 
-/* Reads the next lines, to feed->lines, and has what is known of their destinations fetched.
- * Their texts stay where they are until feed_line was called for each. */
-void feed_lines_read(struct feed *feed, const struct followed_line *lines, unsigned count);
+/* The next lines of a file of these mail servers' logs, one by one, when what is known of all their
+ * destinations is being fetched; that something came of one is kept. */
+void feed_lines(struct feed *feed, unsigned mtas, struct followed_file *file,
+    const struct followed_reader *reader, const struct followed_line *lines, unsigned count,
+    bool behind);
 
 /* One line of a log of these mail servers (bit i: number i of the generation).  Its
  * `origin` says where it was read; `behind`: it may be old.  True: something came of
@@ -91,6 +93,32 @@ void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *deli
 
 /* Counts what was tallied. */
 void feed_count(struct feed *feed);
+
+/* --- feed_sources.c ----------------------------------------------------------------- */
+
+/* A log of the configuration: the first member of what each kind has of it. */
+struct feed_source {
+	const char *log;	/* its text there */
+	unsigned mtas;		/* bit i: mail server i of the generation */
+	int told;		/* the error that was logged last; -1: nothing yet */
+	bool behind;		/* there was more to read than a turn reads */
+};
+struct feed_sources {
+	uint64_t taken_up;	/* number of the generation that they are of */
+	struct feed_source *list[GENERATION_MTAS_MAX];
+	unsigned count;
+};
+struct feed_source_calls {
+	bool (*is_one)(struct feed *feed, const char *text);
+	struct feed_source *(*open)(struct feed *feed, const char *text, bool from_begin);
+	void (*close)(struct feed_source *source);
+};
+/* Those of the generation: kept from before, or opened (NULL: no memory). */
+void feed_sources_take_up(struct feed *feed, struct feed_sources *sources,
+    const struct feed_source_calls *calls);
+void feed_source_log(const struct feed_source *source, enum event_kind event, const char *text);
+/* Whether it can be read, when that has changed. */
+void feed_source_tell(struct feed_source *source, int error, const char *why);
 
 /* --- feed_logs.c -------------------------------------------------------------------- */
 

@@ -27,23 +27,19 @@
 #define ASK_AGAIN_NS	(600 * NS_PER_SECOND)
 
 struct feed_journal {
+	struct feed_source source;
 	struct followed_journal journal;
 	struct feed *feed;
-	unsigned mtas;		/* bit i: mail server i of the generation */
 	struct event *changed;
-	int told;		/* the error that was logged last; -1: nothing yet */
 	bool is_granted;	/* this process was started with the right to read it */
-	bool behind;		/* there was more than one turn's to read */
 	uint64_t forged;	/* lines since the last time that this was told */
 	uint32_t forger;
 	int64_t forged_told_ns;
 };
 
 struct feed_journals {
-	uint64_t taken_up;	/* number of the generation that they are of */
+	struct feed_sources journals;	/* struct feed_journal */
 	bool is_first;		/* what is taken up now was there when we were started */
-	struct feed_journal *list[GENERATION_MTAS_MAX];
-	unsigned count;
 	struct event *soon;
 	const struct sd_calls *calls;	/* NULL: there are none */
 	struct diag why;
@@ -58,7 +54,7 @@ static unsigned mtas_of(const struct feed_journal *j, uint32_t uid) {
 	unsigned mtas = 0;
 
 	for (unsigned i = 0; i < g->mta_count; i++)
-		if ((j->mtas >> i & 1) != 0 && generation_logs_as(&g->mtas[i], uid))
+		if ((j->source.mtas >> i & 1) != 0 && generation_logs_as(&g->mtas[i], uid))
 			mtas |= 1U << i;
 	return mtas;
 }
@@ -82,7 +78,7 @@ static void tell_forged(struct feed_journal *j) {
 static void count_forged(struct feed_journal *j, const struct log_line *line, uint32_t uid) {
 	/* what users submit to a Sendmail is logged by their own processes */
 	if ((line->kind != LOG_LINE_DELIVERY && line->kind != LOG_LINE_BROKEN) ||
-	    engine_feed_postfix(j->feed->generation, j->mtas, line->program) ==
+	    engine_feed_postfix(j->feed->generation, j->source.mtas, line->program) ==
 	    GENERATION_MTAS_MAX)
 		return;
 	engine_count(j->feed->engine, COUNTER_FEED_FORGED, 1);
@@ -100,7 +96,7 @@ static bool on_line(void *context, const struct followed_journal *journal,
 
 	(void)mail_log_scan(line->text, line->length, &read);
 	if (mtas != 0)
-		return feed_line(j->feed, mtas, &read, &origin, j->behind);
+		return feed_line(j->feed, mtas, &read, &origin, j->source.behind);
 	count_forged(j, &read, line->uid);
 	return false;
 }
@@ -114,8 +110,8 @@ static void count(struct feed_journal *j) {
 
 	log_quote(log, sizeof(log), j->journal.log, strlen(j->journal.log));
 	if (counts->lost > 0)
-		log_event(EVENT_FEED_FAILED, "log=%s text=\"entries were deleted before they were "
-		    "read: results among them are lost\"", log);
+		feed_source_log(&j->source, EVENT_FEED_FAILED, "entries were deleted before they "
+		    "were read: results among them are lost");
 	if (counts->suppressed > 0)
 		log_event(EVENT_FEED_FAILED, "log=%s unit=%s messages=%llu text=\"journald dropped "
 		    "messages of this unit, by its rate limit: their results are lost; set "
@@ -141,27 +137,10 @@ static const char *remedy(int error) {
 	}
 }
 
-static void tell(struct feed_journal *j) {
-	int error = j->journal.error;
-	char log[256], why[256];
-
-	if (error == j->told)
-		return;
-	log_quote(log, sizeof(log), j->journal.log, strlen(j->journal.log));
-	if (error == 0)
-		log_event(EVENT_FEED, "log=%s text=\"is read\"", log);
-	else
-		log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"", log,
-		    log_sentence(why, sizeof(why), remedy(error)));
-	j->told = error;
-}
-
 /* Our successor gets what a start gives: group, library, files. */
 static void ask_for_help(struct feed *feed, const char *text) {
-	char log[256];
-
-	log_event(EVENT_FEED, "log=%s text=\"needs rights that only a new process has; "
-	    "restarting to read it\"", log_quote(log, sizeof(log), text, strlen(text)));
+	feed_source_log(&(struct feed_source){ .log = text }, EVENT_FEED, "needs rights that only "
+	    "a new process has; restarting to read it");
 	feed->wants_help = true;
 }
 
@@ -187,9 +166,9 @@ static void watch(struct feed_journal *j) {
 		(void)event_add(j->changed, NULL);
 }
 
-static void close_journal(struct feed_journal *j) {
-	if (j == NULL)
-		return;
+static void close_journal(struct feed_source *source) {
+	struct feed_journal *j = (struct feed_journal *)source;
+
 	if (j->changed != NULL)
 		event_free(j->changed);
 	followed_journal_close(&j->journal);
@@ -197,19 +176,21 @@ static void close_journal(struct feed_journal *j) {
 }
 
 /* In a sandbox nothing is loaded any more. */
-static void tell_no_library(struct feed *feed, const char *text) {
-	char log[256], why[512];
+static bool is_journal(struct feed *feed, const char *text) {
+	struct feed_journals *journals = feed->journals;
 
-	if (!feed->journals->is_first) {
+	if (!sd_log_is(text))
+		return false;
+	if (journals->calls == NULL)
+		journals->calls = sd_library(&journals->why);
+	if (journals->calls == NULL && journals->is_first)
+		feed_source_tell(&(struct feed_source){ .log = text }, -1, journals->why.text);
+	else if (journals->calls == NULL)
 		ask_for_help(feed, text);
-		return;
-	}
-	log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"",
-	    log_quote(log, sizeof(log), text, strlen(text)),
-	    log_sentence(why, sizeof(why), feed->journals->why.text));
+	return journals->calls != NULL;
 }
 
-static struct feed_journal *open_journal(struct feed *feed, const char *text, bool from_begin) {
+static struct feed_source *open_journal(struct feed *feed, const char *text, bool from_begin) {
 	struct feed_journals *journals = feed->journals;
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
@@ -220,77 +201,16 @@ static struct feed_journal *open_journal(struct feed *feed, const char *text, bo
 	if (j == NULL)
 		return NULL;
 	j->feed = feed;
-	j->told = -1;
 	j->is_granted = journals->is_first;
 	start.known_count = engine_feed_files(feed->engine, feed_log_id(text), known, records);
-	/* what was written while nobody read is old */
-	j->behind = start.known_count > 0 || from_begin;
+	j->source = (struct feed_source){ .log = j->journal.log, .told = -1,
+		/* what was written while nobody read is old */
+		.behind = start.known_count > 0 || from_begin };
 	feed_beat_now(feed);	/* many files, perhaps, on a slow disk */
 	followed_journal_open(&j->journal, text, &start, journals->calls, &feed->keeper,
 	    feed->now_ns);
 	watch(j);
-	return j;
-}
-
-static unsigned find_journal(struct feed_journal *const *list, unsigned count, const char *text) {
-	unsigned i = 0;
-
-	while (i < count && (list[i] == NULL || strcmp(list[i]->journal.log, text) != 0))
-		i++;
-	return i;
-}
-
-/* The journal of that text, from before or new; NULL: no memory. */
-static struct feed_journal *take(struct feed *feed, struct feed_journal **old, unsigned old_count,
-    const struct generation_mta *mta) {
-	const char *text = generation_text(feed->generation, mta->log);
-	unsigned kept = find_journal(old, old_count, text);
-	struct feed_journal *j;
-
-	if (kept == old_count)
-		return open_journal(feed, text, mta->log_from_begin != 0);
-	j = old[kept];
-	old[kept] = NULL;
-	return j;
-}
-
-static void take_up(struct feed *feed) {
-	struct feed_journals *journals = feed->journals;
-	const struct generation *g = feed->generation;
-	struct feed_journal *old[GENERATION_MTAS_MAX];
-	unsigned old_count = journals->count;
-	bool whole = true;
-
-	memcpy(old, journals->list, sizeof(old));
-	journals->count = 0;
-	for (unsigned i = 0; i < g->mta_count; i++) {
-		const char *text = generation_text(g, g->mtas[i].log);
-		unsigned at = find_journal(journals->list, journals->count, text);
-
-		if (!sd_log_is(text))
-			continue;
-		if (journals->calls == NULL && (journals->calls =
-		    sd_library(&journals->why)) == NULL) {
-			tell_no_library(feed, text);
-			continue;
-		}
-		if (at == journals->count) {
-			struct feed_journal *j = take(feed, old, old_count, &g->mtas[i]);
-
-			if (j == NULL) {
-				whole = false;	/* the next turn tries again */
-				continue;
-			}
-			j->mtas = 0;
-			journals->list[journals->count++] = j;
-		}
-		journals->list[at]->mtas |= 1U << i;
-	}
-	for (unsigned i = 0; i < old_count; i++)
-		close_journal(old[i]);
-	if (whole)
-		journals->taken_up = g->number;
-	journals->is_first = false;
+	return &j->source;
 }
 
 /* --- turns -------------------------------------------------------------------------- */
@@ -300,9 +220,9 @@ static bool read_journal(struct feed_journal *j) {
 	const struct followed_journal_reader reader = { .buffer = j->feed->journals->line,
 		.buffer_size = LINE_BYTES, .each = on_line, .context = j };
 
-	j->behind = followed_journal_read(&j->journal, &reader, ENTRIES_AT_ONCE,
+	j->source.behind = followed_journal_read(&j->journal, &reader, ENTRIES_AT_ONCE,
 	    clock_wall_ns() / 1000);
-	return j->behind;
+	return j->source.behind;
 }
 
 static bool lacks_rights(const struct feed_journal *j) {
@@ -313,21 +233,24 @@ static bool lacks_rights(const struct feed_journal *j) {
 }
 
 void feed_journals_turn(struct feed *feed) {
+	static const struct feed_source_calls calls = { is_journal, open_journal, close_journal };
 	static const struct timeval at_once;
 	struct feed_journals *journals = feed->journals;
 	bool more = false;
 
-	if (feed->generation->number != journals->taken_up)
-		take_up(feed);
-	for (unsigned i = 0; i < journals->count; i++) {
-		struct feed_journal *j = journals->list[i];
+	if (feed->generation->number != journals->journals.taken_up) {
+		feed_sources_take_up(feed, &journals->journals, &calls);
+		journals->is_first = false;
+	}
+	for (unsigned i = 0; i < journals->journals.count; i++) {
+		struct feed_journal *j = (struct feed_journal *)journals->journals.list[i];
 
 		if (read_journal(j))
 			more = true;
 		else if (followed_journal_look(&j->journal, feed->now_ns))
 			watch(j);
 		count(j);
-		tell(j);
+		feed_source_tell(&j->source, j->journal.error, remedy(j->journal.error));
 		if (lacks_rights(j))
 			ask_for_help(feed, j->journal.log);
 	}
@@ -360,8 +283,8 @@ void feed_journals_close(struct feed *feed) {
 
 	if (journals == NULL)
 		return;
-	for (unsigned i = 0; i < journals->count; i++)
-		close_journal(journals->list[i]);
+	for (unsigned i = 0; i < journals->journals.count; i++)
+		close_journal(journals->journals.list[i]);
 	if (journals->soon != NULL)
 		event_free(journals->soon);
 	free(journals);

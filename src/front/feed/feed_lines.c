@@ -150,22 +150,6 @@ static void tell_end(struct feed *feed, unsigned mtas, const struct log_line *li
 	engine_session_gone(feed->engine, feed->generation, &question, said_ns, feed->now_ns);
 }
 
-void feed_lines_read(struct feed *feed, const struct followed_line *lines, unsigned count) {
-	const struct delivery *coming[FOLLOWED_LINES];
-	unsigned deliveries = 0;
-
-	for (unsigned i = 0; i < count; i++) {
-		struct log_line *line = &feed->lines[i];
-
-		feed->expected[i] = 0;
-		if (mail_log_scan(lines[i].text, lines[i].length, line) != LOG_LINE_DELIVERY)
-			continue;
-		coming[deliveries++] = &line->delivery;
-		feed->expected[i] = deliveries;
-	}
-	engine_feed_expect(feed->engine, coming, deliveries);
-}
-
 /* A line of a Sendmail that is driven: the queue role may learn who has got the mail. */
 static void tell_queue(struct feed *feed, unsigned mtas, const struct log_line *line,
     const struct feed_origin *origin) {
@@ -233,6 +217,30 @@ bool feed_line(struct feed *feed, unsigned mtas, const struct log_line *line,
 		return true;
 	}
 	return false;
+}
+
+void feed_lines(struct feed *feed, unsigned mtas, struct followed_file *file,
+    const struct followed_reader *reader, const struct followed_line *lines, unsigned count,
+    bool behind) {
+	const struct delivery *coming[FOLLOWED_LINES];
+	unsigned expected[FOLLOWED_LINES] = { 0 }, deliveries = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct log_line *line = &feed->lines[i];
+
+		if (mail_log_scan(lines[i].text, lines[i].length, line) != LOG_LINE_DELIVERY)
+			continue;
+		coming[deliveries++] = &line->delivery;
+		expected[i] = deliveries;
+	}
+	engine_feed_expect(feed->engine, coming, deliveries);
+	for (unsigned i = 0; i < count; i++) {
+		struct feed_origin origin = { .log = file->origin, .offset = lines[i].offset,
+			.expected = expected[i] };
+
+		if (feed_line(feed, mtas, &feed->lines[i], &origin, behind))
+			followed_file_keep(file, reader, &lines[i]);
+	}
 }
 
 void feed_count(struct feed *feed) {

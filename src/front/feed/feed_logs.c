@@ -34,19 +34,15 @@
 _Static_assert(CHUNK_BYTES >= FOLLOWED_BUFFER_MIN, "a line and its end fit");
 
 struct feed_log {
+	struct feed_source source;	/* behind: there was more than one chunk to read */
 	struct followed_log log;
-	unsigned mtas;		/* bit i: mail server i of the generation */
 	unsigned watched;	/* files whose directories are watched */
-	int told;		/* the error that was logged last; -1: nothing yet */
 	int64_t between_ns;	/* since when its name is not there, or 0 */
 	bool refused_to_root;
-	bool behind;		/* there was more than one chunk to read */
 };
 
 struct feed_logs {
-	uint64_t taken_up;	/* number of the generation that the logs are of */
-	struct feed_log *list[GENERATION_MTAS_MAX];
-	unsigned count;
+	struct feed_sources logs;	/* struct feed_log */
 	const struct feed_setup *setup;	/* during the first turn */
 	struct event *soon;
 	struct event *changed;
@@ -56,30 +52,15 @@ struct feed_logs {
 
 /* --- reading ------------------------------------------------------------------------ */
 
-static void tell_cut(const struct feed_log *log) {
-	char path[256];
-
-	log_event(EVENT_FEED, "log=%s text=\"log was truncated; rereading it from the start "
-	    "(unread lines are lost)\"", log_quote(path, sizeof(path), log->log.log,
-	    strlen(log->log.log)));
-}
-
-static void tell_lost(const struct feed_log *log) {
-	char path[256];
-
-	log_event(EVENT_FEED_FAILED, "log=%s text=\"a log that was not read to its end was "
-	    "removed, or there were too many; its remaining lines are lost\"",
-	    log_quote(path, sizeof(path), log->log.log,
-	    strlen(log->log.log)));
-}
-
-static void count(struct feed *feed, struct feed_log *log) {
+static void count_up(struct feed *feed, struct feed_log *log) {
 	struct followed_counts *counts = &log->log.counts;
 
 	if (counts->truncated > 0)
-		tell_cut(log);
+		feed_source_log(&log->source, EVENT_FEED, "log was truncated; rereading it from "
+		    "the start (unread lines are lost)");
 	if (counts->lost > 0)
-		tell_lost(log);
+		feed_source_log(&log->source, EVENT_FEED_FAILED, "a log that was not read to its "
+		    "end was removed, or there were too many; its remaining lines are lost");
 	feed->tally.broken += counts->long_lines;
 	engine_count(feed->engine, COUNTER_FEED_TRUNCATED, counts->truncated);
 	engine_count(feed->engine, COUNTER_FEED_REPLACED, counts->replaced);
@@ -87,39 +68,26 @@ static void count(struct feed *feed, struct feed_log *log) {
 	*counts = (struct followed_counts){ 0 };
 }
 
-/* A buffer of the file at most.  True: there is more. */
-static bool read_file(struct feed *feed, const struct feed_log *log,
-    struct followed_file *file, struct followed_reader *reader) {
-	struct followed_line lines[FOLLOWED_LINES];
-	unsigned count;
-
-	if (!followed_file_read(file, reader, feed->now_ns))
-		return reader->more;
-	while ((count = followed_file_lines(file, reader, lines)) > 0) {
-		feed_lines_read(feed, lines, count);
-		for (unsigned i = 0; i < count; i++) {
-			struct feed_origin origin = { .log = file->origin,
-				.offset = lines[i].offset, .expected = feed->expected[i] };
-
-			if (feed_line(feed, log->mtas, &feed->lines[i], &origin, log->behind))
-				followed_file_keep(file, reader, &lines[i]);
-		}
-	}
-	return reader->more;
-}
-
-/* True: there is more. */
+/* A buffer of the first file that there is more of.  True: there is still more. */
 static bool read_log(struct feed *feed, struct feed_log *log) {
 	struct followed_reader reader = { .buffer = feed->logs->chunk,
 		.buffer_size = CHUNK_BYTES, .keeper = &feed->keeper,
 		.counts = &log->log.counts };
-	bool more = false;
+	struct followed_line lines[FOLLOWED_LINES];
+	unsigned count;
 
-	for (unsigned i = 0; i < log->log.count && !more; i++)
-		more = read_file(feed, log, &log->log.files[i], &reader);
-	log->behind = more;
-	count(feed, log);
-	return more;
+	for (unsigned i = 0; i < log->log.count && !reader.more; i++) {
+		struct followed_file *file = &log->log.files[i];
+
+		if (!followed_file_read(file, &reader, feed->now_ns))
+			continue;
+		while ((count = followed_file_lines(file, &reader, lines)) > 0)
+			feed_lines(feed, log->source.mtas, file, &reader, lines, count,
+			    log->source.behind);
+	}
+	log->source.behind = reader.more;
+	count_up(feed, log);
+	return reader.more;
 }
 
 /* Between two logs, which does not last: the one that we have is read on. */
@@ -134,22 +102,6 @@ static bool is_between_logs(const struct feed *feed, struct feed_log *log) {
 	if (log->between_ns == 0)
 		log->between_ns = feed->now_ns;
 	return error != ENOENT || feed->now_ns - log->between_ns < BETWEEN_LOGS_NS;
-}
-
-static void tell(const struct feed *feed, struct feed_log *log) {
-	char path[256], why[128];
-	int error = log->log.error;
-
-	if (is_between_logs(feed, log) || error == log->told)
-		return;
-	log_quote(path, sizeof(path), log->log.log, strlen(log->log.log));
-	if (error == 0)
-		log_event(EVENT_FEED, "log=%s text=\"reading log\"", path);
-	else
-		log_event(EVENT_FEED_FAILED, "log=%s text=\"cannot read log: %s\"", path,
-		    log_sentence(why, sizeof(why), error == EINVAL ? "not a regular file" :
-		    strerror(error)));
-	log->told = error;
 }
 
 /* --- the logs of the configuration -------------------------------------------------- */
@@ -170,7 +122,12 @@ static void watch(struct feed_logs *logs, struct feed_log *log) {
 	log->watched = log->log.count;
 }
 
-static struct feed_log *open_log(struct feed *feed, const char *text, bool from_begin) {
+static bool is_log(struct feed *feed, const char *text) {
+	(void)feed;
+	return *text != '\0' && strlen(text) < PATH_MAX && !sd_log_is(text);
+}
+
+static struct feed_source *open_log(struct feed *feed, const char *text, bool from_begin) {
 	struct feed_logs *logs = feed->logs;
 	struct feed_position known[FEED_FILES_MAX];
 	uint32_t records[FEED_FILES_MAX];
@@ -185,27 +142,18 @@ static struct feed_log *open_log(struct feed *feed, const char *text, bool from_
 		if (strcmp(logs->setup->logs[i].log, text) == 0)
 			start.files = &logs->setup->logs[i];
 	followed_log_open(&log->log, text, &start, &feed->keeper, feed->now_ns);
-	log->told = -1;
+	log->source = (struct feed_source){ .log = log->log.log, .told = -1,
+		/* what was written while nobody read is old */
+		.behind = start.known_count > 0 || from_begin };
 	log->refused_to_root = start.files != NULL &&
 	    (start.files->error == EACCES || start.files->error == EPERM);
-	/* what was written while nobody read is old */
-	log->behind = start.known_count > 0 || from_begin;
 	watch_directory(logs, text);
-	return log;
+	return &log->source;
 }
 
-/* The log of that text in the list, kept from before or new. */
-static unsigned find_log(struct feed_log *const *list, unsigned count, const char *text) {
-	unsigned i = 0;
+static void close_log(struct feed_source *source) {
+	struct feed_log *log = (struct feed_log *)source;
 
-	while (i < count && (list[i] == NULL || strcmp(list[i]->log.log, text) != 0))
-		i++;
-	return i;
-}
-
-static void close_log(struct feed_log *log) {
-	if (log == NULL)
-		return;
 	followed_log_close(&log->log);
 	free(log);
 }
@@ -216,8 +164,8 @@ static void forget_others(struct feed *feed) {
 	const struct generation *g = feed->generation;
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < feed->logs->count; i++)
-		wanted[count++] = feed->logs->list[i]->log.id;
+	for (unsigned i = 0; i < feed->logs->logs.count; i++)
+		wanted[count++] = ((struct feed_log *)feed->logs->logs.list[i])->log.id;
 	for (uint32_t i = 0; i < g->mta_count; i++)
 		if (sd_log_is(generation_text(g, g->mtas[i].log)))
 			wanted[count++] = feed_log_id(generation_text(g, g->mtas[i].log));
@@ -228,78 +176,44 @@ static void forget_others(struct feed *feed) {
 	engine_feed_logs_keep(feed->engine, wanted, count);
 }
 
-static void take_up(struct feed *feed) {
-	struct feed_logs *logs = feed->logs;
-	const struct generation *g = feed->generation;
-	struct feed_log *old[GENERATION_MTAS_MAX];
-	unsigned old_count = logs->count;
-	bool whole = true;
-
-	memcpy(old, logs->list, sizeof(old));
-	logs->count = 0;
-	for (unsigned i = 0; i < g->mta_count; i++) {
-		const char *text = generation_text(g, g->mtas[i].log);
-		unsigned at = find_log(logs->list, logs->count, text), kept;
-
-		if (*text == '\0' || strlen(text) >= PATH_MAX || sd_log_is(text))
-			continue;
-		if (at == logs->count) {
-			kept = find_log(old, old_count, text);
-			logs->list[at] = kept < old_count ? old[kept] :
-			    open_log(feed, text, g->mtas[i].log_from_begin != 0);
-			if (kept < old_count)
-				old[kept] = NULL;
-			if (logs->list[at] == NULL) {
-				whole = false;	/* no memory: the next turn tries again */
-				continue;
-			}
-			logs->list[at]->mtas = 0;
-			logs->count++;
-		}
-		logs->list[at]->mtas |= 1U << i;
-	}
-	for (unsigned i = 0; i < old_count; i++)
-		close_log(old[i]);
-	if (whole) {
-		forget_others(feed);
-		logs->taken_up = g->number;
-	}
-}
-
 /* --- turns -------------------------------------------------------------------------- */
 
-static void ask_for_help(struct feed *feed, struct feed_log *log) {
+static void ask_for_help(struct feed *feed, const struct feed_log *log) {
 	int64_t after_ns = log->refused_to_root ? ASK_AGAIN_NS : ASK_FIRST_NS;
-	char path[256];
 
 	if (feed->now_ns - feed->began_ns < after_ns)
 		return;
-	log_event(EVENT_FEED, "log=%s text=\"log was replaced by a file that this process "
-	    "cannot open; restarting to open it\"", log_quote(path, sizeof(path), log->log.log,
-	    strlen(log->log.log)));
+	feed_source_log(&log->source, EVENT_FEED, "log was replaced by a file that this process "
+	    "cannot open; restarting to open it");
 	feed->wants_help = true;
 }
 
 void feed_logs_turn(struct feed *feed) {
+	static const struct feed_source_calls calls = { is_log, open_log, close_log };
 	static const struct timeval at_once;
 	struct feed_logs *logs = feed->logs;
 	bool more = false;
 
-	if (feed->generation->number != logs->taken_up)
-		take_up(feed);
-	for (unsigned i = 0; i < logs->count; i++) {
-		struct feed_log *log = logs->list[i];
+	if (feed->generation->number != logs->logs.taken_up) {
+		feed_sources_take_up(feed, &logs->logs, &calls);
+		if (feed->generation->number == logs->logs.taken_up)
+			forget_others(feed);
+	}
+	for (unsigned i = 0; i < logs->logs.count; i++) {
+		struct feed_log *log = (struct feed_log *)logs->logs.list[i];
 		bool refused = false;
 
 		if (read_log(feed, log))
 			more = true;
 		else
 			refused = followed_log_look(&log->log, feed->now_ns);
-		tell(feed, log);
+		if (!is_between_logs(feed, log))
+			feed_source_tell(&log->source, log->log.error, log->log.error == EINVAL ?
+			    "not a regular file" : strerror(log->log.error));
 		watch(logs, log);
 		if (refused)
 			ask_for_help(feed, log);
-		count(feed, log);
+		count_up(feed, log);
 	}
 	if (more)
 		(void)event_add(logs->soon, &at_once);
@@ -362,8 +276,8 @@ void feed_logs_close(struct feed *feed) {
 
 	if (logs == NULL)
 		return;
-	for (unsigned i = 0; i < logs->count; i++)
-		close_log(logs->list[i]);
+	for (unsigned i = 0; i < logs->logs.count; i++)
+		close_log(logs->logs.list[i]);
 	if (logs->soon != NULL)
 		event_free(logs->soon);
 	if (logs->changed != NULL)
