@@ -297,20 +297,30 @@ static void judge_told(const struct delivery *d, struct reply *out) {
 		    RESULT_RCPT_TEMPORARY;
 }
 
-static void judge(const struct delivery *delivery, struct reply *out) {
-	switch (delivery->status) {
+/* An empty span may point nowhere; arithmetic wants a place. */
+static struct span placed(struct span span) {
+	return span.text == NULL ? (struct span){ "", 0 } : span;
+}
+
+void reply_judge(const struct delivery *delivery, struct reply *out) {
+	struct delivery d = *delivery;
+
+	memset(out, 0, sizeof(*out));
+	d.text = placed(d.text);
+	d.reply = placed(d.reply);
+	switch (d.status) {
 	case DELIVERY_SENT:
 	case DELIVERY_DELIVERABLE:
-		reply_take(delivery->reply.length > 0 ? delivery->reply : delivery->text, out);
+		reply_take(d.reply.length > 0 ? d.reply : d.text, out);
 		out->class = RESULT_OK;
 		return;
 	case DELIVERY_EXPIRED:
-		out->words = delivery->text;
+		out->words = d.text;
 		out->phase = PHASE_NONE;
 		out->class = RESULT_PERMANENT;
 		return;
 	case DELIVERY_STATUS_OTHER:
-		out->words = delivery->text;
+		out->words = d.text;
 		out->class = RESULT_LOCAL;
 		return;
 	case DELIVERY_DEFERRED:
@@ -318,26 +328,12 @@ static void judge(const struct delivery *delivery, struct reply *out) {
 	case DELIVERY_UNDELIVERABLE:
 		break;
 	}
-	if (delivery->phase != PHASE_UNKNOWN)
-		judge_told(delivery, out);
-	else if (delivery->source == DELIVERY_OF_SENDMAIL)
-		judge_sendmail(delivery, out);
+	if (d.phase != PHASE_UNKNOWN)
+		judge_told(&d, out);
+	else if (d.source == DELIVERY_OF_SENDMAIL)
+		judge_sendmail(&d, out);
 	else
-		judge_postfix(delivery, out);
-}
-
-/* An empty span may point nowhere; arithmetic wants a place. */
-static struct span placed(struct span span) {
-	return span.text == NULL ? (struct span){ "", 0 } : span;
-}
-
-void reply_judge(const struct delivery *delivery, struct reply *out) {
-	struct delivery copy = *delivery;
-
-	memset(out, 0, sizeof(*out));
-	copy.text = placed(copy.text);
-	copy.reply = placed(copy.reply);
-	judge(&copy, out);
+		judge_postfix(&d, out);
 }
 
 void reply_judge_text(struct span words, enum delivery_phase phase, struct reply *out) {
