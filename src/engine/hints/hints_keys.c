@@ -111,12 +111,7 @@ void hint_keys_free(struct engine_hints *hints) {
 
 /* --- what keys are told -------------------------------------------------------------- */
 
-static void tell(struct engine_hints *hints, const struct hint_key *key,
-    const struct hint_say *say) {
-	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
-
-	hints_writer_set(hints->writer, key->place, key->live ? say : &nothing);
-}
+static const struct hint_say nothing = { .kind = HINTS_NOTHING };
 
 void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
     const struct hint_say *say) {
@@ -129,7 +124,7 @@ void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
 		if (key->stopped && (in_use == NULL || key->owner != in_use->owner_hash))
 			continue;
 		key->stopped = false;
-		tell(hints, key, say);
+		hints_writer_set(hints->writer, key->place, key->live ? say : &nothing);
 	}
 }
 
@@ -164,7 +159,8 @@ static void key_tell_own(struct engine_hints *hints, struct hint_key *key,
 		queue->group = hint_key_class(key);
 	key->stopped = own->kind == HINTS_HELD &&
 	    (queue == NULL || queue->owner_hash != key->owner);
-	tell(hints, key, queue == NULL || key->stopped ? own : &queue->said);
+	hints_writer_set(hints->writer, key->place, !key->live ? &nothing :
+	    queue == NULL || key->stopped ? own : &queue->said);
 }
 
 void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
@@ -322,8 +318,6 @@ static void renew_key(struct hint_look *look, const struct hint_candidate *candi
 
 void hint_keys_scan(struct engine_hints *hints) {
 	struct hint_look look = { .hints = hints, .each = renew_key };
-
-	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
 
 	hints->scan++;
 	hint_look_at_all(&look);
