@@ -233,7 +233,8 @@ void feed_lines(struct feed *feed, unsigned mtas, struct followed_file *file,
 		coming[deliveries++] = &line->delivery;
 		expected[i] = deliveries;
 	}
-	engine_feed_expect(feed->engine, coming, deliveries);
+	if (deliveries > 0)
+		engine_feed_expect(feed->engine, coming, deliveries);
 	for (unsigned i = 0; i < count; i++) {
 		struct feed_origin origin = { .log = file->origin, .offset = lines[i].offset,
 			.expected = expected[i] };
