@@ -259,10 +259,10 @@ TEST(the_log_tells_the_transport) {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct judgement j = judge_line(judge, cases[i].program, cases[i].domain);
 
-		if (strcmp(j.destination, cases[i].destination) != 0 || j.mta != cases[i].mta)
+		if (strcmp(j.owner.name, cases[i].destination) != 0 || j.mta != cases[i].mta)
 			fail_msg("%s %s: mta %u, %s", cases[i].program, cases[i].domain, j.mta,
-			    j.destination);
-		assert_int_equal(j.kind, DESTINATION_DOMAIN);
+			    j.owner.name);
+		assert_int_equal(j.owner.kind, DESTINATION_DOMAIN);
 		assert_int_equal(j.cloned, cases[i].cloned);
 		assert_int_equal(j.lane, cases[i].lane);
 	}
