@@ -25,7 +25,6 @@
 #include "engine/journal/journal_room.h"
 #include "engine/destination/windows.h"
 #include "segment/destination/recipients.h"
-#include "segment/destination/seen_text.h"
 #include "segment/destination/state_text.h"
 #include "segment/destination/states.h"
 #include "segment/file/feed_position.h"
@@ -100,18 +99,18 @@ static bool of_this_boot(const struct restore *r, int64_t when_ns) {
 
 static bool take_destination(struct restore *r, const struct journal_frame *frame) {
 	struct destination_window window = { .number = 0 };
-	char text[JOURNAL_STATE_TEXT_MAX], seen[JOURNAL_STATE_TEXT_MAX], name[SEGMENT_NAME_MAX + 1], reason[SEGMENT_REASON_MAX + 1];
+	char text[STATE_TEXT_MAX], name[SEGMENT_NAME_MAX + 1], reason[SEGMENT_REASON_MAX + 1];
+	struct state_seen seen;
 	struct segment *segment = r->engine->segment;
 	struct journal_destination d;
 	struct state_lock lock;
 
 	if (!journal_destination_read(frame->payload, frame->length, &d) ||
 	    !copy_text(&d.state, text, sizeof(text)) ||
-	    !copy_text(&d.state, seen, sizeof(seen)) ||
 	    !copy_text(&d.name, name, sizeof(name)) ||
 	    !copy_text(&d.reason, reason, sizeof(reason)) ||
 	    !state_text_read(text, then_of(r, d.when_ns), of_this_boot(r, d.when_ns),
-		&window) || !states_aim(segment, name, strlen(name), &lock))
+		&window, &seen) || !states_aim(segment, name, strlen(name), &lock))
 		return false;
 	if (r->table != NULL)
 		manual_table_drop_older(r->table, JOURNAL_ON_DESTINATION, &d.name, d.when_ns);
@@ -127,7 +126,7 @@ static bool take_destination(struct restore *r, const struct journal_frame *fram
 	states_store(&lock);
 	states_unlock(&lock);
 	r->news.destinations += lock.is_new;
-	seen_keys_restore(segment, name, seen, then_of(r, d.when_ns));
+	state_seen_note(segment, name, &seen);
 	return true;
 }
 

@@ -20,7 +20,6 @@
 #include "engine/journal/journal_keep.h"
 #include "segment/file/feed_position.h"
 #include "segment/destination/recipients.h"
-#include "segment/destination/seen_text.h"
 #include "segment/destination/state_text.h"
 #include "segment/destination/states.h"
 
@@ -54,7 +53,6 @@ struct journal_states {
 	uint64_t given_up;	/* destinations, when the last checkpoint began */
 };
 
-_Static_assert(JOURNAL_STATE_TEXT_MAX > STATE_TEXT_MAX + SEEN_KEYS_MAX, "all of it");
 
 int journal_states_open(struct journal_states **state, struct engine *engine,
     const struct generation *generation, const struct journal_listener *listener,
@@ -76,18 +74,13 @@ void journal_states_close(struct journal_states **state) {
 static void write_destination(struct journal_states *state,
     const struct destination_window *window) {
 	const struct segment *segment = state->keep.engine->segment;
-	char text[JOURNAL_STATE_TEXT_MAX];
-	size_t length = state_text_write(window, state->keep.now_ns, text);
+	char text[STATE_TEXT_MAX];
+	size_t length = state_text_write(segment, window, state->keep.now_ns, text);
 	struct journal_destination destination = { .when_ns = state->keep.wall_ns,
 		.origin = window->origin, .name = journal_text_of(window->name),
+		.state = { text, (uint16_t)length },
 		.reason = journal_text_of(window->reason) };
 
-	if (length > 0)
-		text[length++] = ' ';
-	length += seen_keys_write(segment, window->name, state->keep.now_ns, text + length);
-	if (length > 0 && text[length - 1] == ' ')
-		length--;
-	destination.state = (struct journal_text){ text, (uint16_t)length };
 	/* at the begin of a checkpoint there is no need to say that nothing is known */
 	if (destination.state.length == 0 && state->in_checkpoint && state->passes == 0)
 		return;

@@ -21,9 +21,6 @@
 
 #define JOURNAL_STATE_RATE	(UINT32_C(4) << 20)
 
-/* Of a destination's text: its keys and those of its relays. */
-#define JOURNAL_STATE_TEXT_MAX	(1024 + 2048 + 1)
-
 struct journal_states;
 
 /* 0; -1 with *diag: no memory.  Without journal.path *state is NULL, which all take. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* What is known of a destination as text.  No lock, no state: any thread. */
+/* What is known of a destination as text.  Relays are noted anew, the oldest first. */
 #include "segment/destination/state_text.h"
 
 #include <errno.h>
@@ -8,43 +8,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "segment/destination/seen_text.h"
+#include "base/text.h"
+#include "segment/file/internal.h"
+#include "segment/file/name.h"
 
 #define STATE_TEXT_EVER	"ever"
 
-/* Key, member, and what cuts a number to it. */
-#define STATE_NUMBERS(X) \
-	X("flags", s->flags, (uint8_t)) \
-	X("ok", s->ok, (uint32_t)) \
-	X("failed", s->failed, (uint32_t)) \
-	X("held", s->held, (uint32_t))
-#define WINDOW_NUMBERS(X) \
-	X("law", w->law, 0x3 &) \
-	X("state", w->state, 0x7 &) \
-	X("size", w->concurrency, (uint16_t)) \
-	X("ceiling", w->ceiling, (uint16_t)) \
-	X("cause", w->cause, 0x7 &) \
-	X("told", w->told, (bool)) \
-	X("weak", w->weak, (bool)) \
-	X("step", w->canary_step, 0x3f &) \
-	X("out", w->canary_out, (bool)) \
-	X("lowered", w->lowered, 0xf &) \
-	X("run", w->refused_run, 0x1f &) \
-	X("convinced", w->convinced, (bool)) \
-	X("run_below", w->run_below, 0xf &) \
-	X("run_ended", w->run_ended, (uint8_t)) \
-	X("run_level", w->run_level, (uint16_t)) \
-	X("run_from", w->run_from, (uint16_t)) \
-	X("run_first", w->run_first, (uint16_t)) \
-	X("noise", w->noise, (uint16_t)) \
-	X("level0", w->accepted[0], (uint16_t)) \
-	X("level1", w->accepted[1], (uint16_t)) \
-	X("span", w->accepted_span, (uint8_t)) \
-	X("climb", w->climb, 0x7 &) \
-	X("calm", w->calm, 0x1fff &) \
-	X("slow", w->slow_ceiling, (bool)) \
-	X("usual_level", w->usual_level, 0xfff &) \
-	X("usual_10ms", w->usual_10ms, 0xffff &)
+/* Key, member, and what cuts a number to it.  In their order. */
+#define STATE_ROWS(NUMBER, TIME) \
+	NUMBER("flags", s->flags, (uint8_t)) \
+	NUMBER("ok", s->ok, (uint32_t)) \
+	NUMBER("failed", s->failed, (uint32_t)) \
+	NUMBER("held", s->held, (uint32_t)) \
+	TIME("resumed", s->resumed_ns) \
+	NUMBER("event", window->event, (uint64_t))
+#define WINDOW_ROWS(NUMBER, TIME, REAL) \
+	NUMBER("law", w->law, 0x3 &) \
+	NUMBER("state", w->state, 0x7 &) \
+	NUMBER("size", w->concurrency, (uint16_t)) \
+	NUMBER("ceiling", w->ceiling, (uint16_t)) \
+	NUMBER("cause", w->cause, 0x7 &) \
+	NUMBER("told", w->told, (bool)) \
+	NUMBER("weak", w->weak, (bool)) \
+	NUMBER("step", w->canary_step, 0x3f &) \
+	NUMBER("out", w->canary_out, (bool)) \
+	NUMBER("lowered", w->lowered, 0xf &) \
+	NUMBER("run", w->refused_run, 0x1f &) \
+	NUMBER("convinced", w->convinced, (bool)) \
+	NUMBER("run_below", w->run_below, 0xf &) \
+	NUMBER("run_ended", w->run_ended, (uint8_t)) \
+	NUMBER("run_level", w->run_level, (uint16_t)) \
+	NUMBER("run_from", w->run_from, (uint16_t)) \
+	NUMBER("run_first", w->run_first, (uint16_t)) \
+	NUMBER("noise", w->noise, (uint16_t)) \
+	NUMBER("level0", w->accepted[0], (uint16_t)) \
+	NUMBER("level1", w->accepted[1], (uint16_t)) \
+	NUMBER("span", w->accepted_span, (uint8_t)) \
+	NUMBER("climb", w->climb, 0x7 &) \
+	NUMBER("calm", w->calm, 0x1fff &) \
+	NUMBER("slow", w->slow_ceiling, (bool)) \
+	NUMBER("usual_level", w->usual_level, 0xfff &) \
+	NUMBER("usual_10ms", w->usual_10ms, 0xffff &) \
+	REAL("success", w->success, (float)) \
+	REAL("failure", w->failure, (float)) \
+	REAL("cohorts", w->fail_cohorts, (double)) \
+	TIME("until", w->until_ns) \
+	TIME("canary", w->canary_ns)
 
 /* --- writing ------------------------------------------------------------------- */
 
@@ -98,26 +107,61 @@ static void add_time(struct text *text, const char *key, int64_t time_ns, int64_
 		    "%" PRId64, time_ns - now_ns);
 }
 
-size_t state_text_write(const struct destination_window *window, int64_t now_ns,
-    char out[STATE_TEXT_MAX]) {
+static void add_mtas(struct text *text, const struct segment *segment, const char *key,
+    uint8_t bits) {
+	const char *comma = "";
+
+	for (unsigned i = 0; i < SEGMENT_MTAS; i++) {
+		char name[SEGMENT_NAME_MAX + 1];
+
+		name_copy(segment->header->mtas[i].name, name);
+		if ((bits >> i & 1) == 0 || name[0] == '\0')
+			continue;
+		if (*comma == '\0')
+			add_key(text, key);
+		text->length = text_append(text->out, STATE_TEXT_MAX, text->length, "%s%.80s", comma,
+		    name);
+		comma = ",";
+	}
+}
+
+static void add_seen(struct text *text, const struct segment *segment, const char *name,
+    int64_t now_ns) {
+	char address[ADDRESS_TEXT_MAX], relay[SEGMENT_NAME_MAX + 1];
+	struct destination_seen seen;
+
+	if (!destinations_find(segment, name, strlen(name), &seen) ||
+	    (seen.cloned_by == 0 && seen.other_by == 0 && seen.relay_count == 0))
+		return;
+	add_time(text, "seen", seen.seen_ns, now_ns);
+	add_mtas(text, segment, "cloned", seen.cloned_by);
+	add_mtas(text, segment, "other", seen.other_by);
+	for (unsigned i = 0; i < seen.relay_count; i++) {
+		(void)relays_find(segment, &seen.relays[i], relay);
+		address_format(&seen.relays[i], address);
+		text->length = text_append(text->out, STATE_TEXT_MAX, text->length,
+		    " relay=%s/%s", address, relay);
+	}
+}
+
+size_t state_text_write(const struct segment *segment, const struct destination_window *window,
+    int64_t now_ns, char out[STATE_TEXT_MAX]) {
 	const struct destination_state *s = &window->state;
 	const struct window *w = &s->window;
 	struct text text = { out, 0 };
 
 	out[0] = '\0';
-#define ADD(key, member, cut) add_number(&text, key, member);
-	STATE_NUMBERS(ADD)
-	add_time(&text, "resumed", s->resumed_ns, now_ns);
-	add_number(&text, "event", window->event);
-	if (!s->begun)
-		return text.length;
-	WINDOW_NUMBERS(ADD)
-#undef ADD
-	add_double(&text, "success", w->success);
-	add_double(&text, "failure", w->failure);
-	add_double(&text, "cohorts", w->fail_cohorts);
-	add_time(&text, "until", w->until_ns, now_ns);
-	add_time(&text, "canary", w->canary_ns, now_ns);
+#define ADD_NUMBER(key, member, cut) add_number(&text, key, member);
+#define ADD_TIME(key, member) add_time(&text, key, member, now_ns);
+#define ADD_REAL(key, member, cut) add_double(&text, key, (double)member);
+	STATE_ROWS(ADD_NUMBER, ADD_TIME)
+	if (s->begun) {
+		WINDOW_ROWS(ADD_NUMBER, ADD_TIME, ADD_REAL)
+	}
+#undef ADD_NUMBER
+#undef ADD_TIME
+#undef ADD_REAL
+	add_seen(&text, segment, window->name, now_ns);
 	return text.length;
 }
 
@@ -161,66 +205,62 @@ static bool double_of(const char *text, double *out) {
 	return end != text && *end == '\0';
 }
 
-static bool float_of(const char *text, float *out) {
-	double value;
-	bool ok = double_of(text, &value);
+/* What is read: texts point into it. */
+struct state_reading {
+	struct destination_window *window;
+	struct state_seen *seen;
+	int64_t then_ns;
+};
 
-	*out = (float)value;
-	return ok;
-}
+static bool set_key(struct state_reading *reading, const char *key, char *text) {
+	struct destination_window *window = reading->window;
+	struct destination_state *s = &window->state;
+	struct window *w = &s->window;
+	struct state_seen *seen = reading->seen;
+	uint64_t number = 0;
+	double real = 0;
+	bool ok;
 
-/* Where a number goes. */
-static bool set_number(struct destination_window *to, const char *key,
-    uint64_t value) {
-	struct window *w = &to->state.window;
-	struct destination_state *s = &to->state;
-
-#define SET(word, member, cut) \
+#define SET_NUMBER(word, member, cut) \
 	if (strcmp(key, word) == 0) { \
-		member = cut value; \
-		return (uint64_t)member == value; \
+		ok = number_of(text, &number); \
+		member = cut number; \
+		return ok && (uint64_t)member == number; \
 	}
-	STATE_NUMBERS(SET)
-	WINDOW_NUMBERS(SET)
-	SET("event", to->event, (uint64_t))
-#undef SET
+#define SET_TIME(word, member) \
+	if (strcmp(key, word) == 0) \
+		return time_of(text, reading->then_ns, &member);
+#define SET_REAL(word, member, cut) \
+	if (strcmp(key, word) == 0) { \
+		ok = double_of(text, &real); \
+		member = cut real; \
+		return ok; \
+	}
+	STATE_ROWS(SET_NUMBER, SET_TIME)
+	WINDOW_ROWS(SET_NUMBER, SET_TIME, SET_REAL)
+	SET_TIME("seen", seen->seen_ns)
+#undef SET_NUMBER
+#undef SET_TIME
+#undef SET_REAL
+	if (strcmp(key, "cloned") == 0)
+		seen->cloned = text;
+	else if (strcmp(key, "other") == 0)
+		seen->other = text;
+	else if (strcmp(key, "relay") != 0)
+		return number_of(text, &number);
+	else if (seen->relay_count < DESTINATION_RELAYS)
+		seen->relays[seen->relay_count++] = text;
 	return true;
 }
 
-/* seen_text.h reads these. */
-static bool is_seen(const char *key) {
-	return strcmp(key, SEEN_KEY) == 0 || strcmp(key, SEEN_CLONED_KEY) == 0 ||
-	    strcmp(key, SEEN_OTHER_KEY) == 0 || strcmp(key, SEEN_RELAY_KEY) == 0;
-}
-
-static bool set_key(struct destination_window *to, const char *key, const char *text,
-    int64_t then_ns) {
-	struct window *w = &to->state.window;
-	uint64_t value;
-
-	if (is_seen(key))
-		return true;
-	if (strcmp(key, "success") == 0)
-		return float_of(text, &w->success);
-	if (strcmp(key, "failure") == 0)
-		return float_of(text, &w->failure);
-	if (strcmp(key, "cohorts") == 0)
-		return double_of(text, &w->fail_cohorts);
-	if (strcmp(key, "until") == 0)
-		return time_of(text, then_ns, &w->until_ns);
-	if (strcmp(key, "canary") == 0)
-		return time_of(text, then_ns, &w->canary_ns);
-	if (strcmp(key, "resumed") == 0)
-		return time_of(text, then_ns, &to->state.resumed_ns);
-	return number_of(text, &value) && set_number(to, key, value);
-}
-
 bool state_text_read(char *text, int64_t then_ns, bool same_boot,
-    struct destination_window *window) {
+    struct destination_window *window, struct state_seen *seen) {
+	struct state_reading reading = { window, seen, then_ns };
 	struct window *w = &window->state.window;
 	char *rest = NULL, *word;
 
 	memset(&window->state, 0, sizeof(window->state));
+	*seen = (struct state_seen){ .seen_ns = then_ns };
 	for (word = strtok_r(text, " ", &rest); word != NULL;
 	     word = strtok_r(NULL, " ", &rest)) {
 		char *value = strchr(word, '=');
@@ -228,7 +268,7 @@ bool state_text_read(char *text, int64_t then_ns, bool same_boot,
 		if (value == NULL)
 			return false;
 		*value++ = '\0';
-		if (!set_key(window, word, value, then_ns))
+		if (!set_key(&reading, word, value))
 			return false;
 	}
 	window->state.begun = w->concurrency != 0;
@@ -242,4 +282,54 @@ bool state_text_read(char *text, int64_t then_ns, bool same_boot,
 		w->run_level = w->run_from = w->run_first = 0;
 	}
 	return !window->state.begun || window_is_sound(w);
+}
+
+/* --- how mail goes there -------------------------------------------------------- */
+
+static void note_relay(struct segment *segment, const struct state_seen *seen, const char *name,
+    char *relay) {
+	struct delivery_seen delivery = { .name = name, .name_length = strlen(name),
+		.mta = UINT8_MAX };
+	char *slash = strchr(relay, '/');
+
+	if (slash == NULL)
+		return;
+	*slash++ = '\0';
+	if (!address_parse(relay, strlen(relay), &delivery.relay))
+		return;
+	delivery.relay_name = *slash == '\0' ? NULL : slash;
+	delivery.relay_name_length = strlen(slash);
+	(void)destinations_note(segment, &delivery, seen->seen_ns);
+}
+
+static uint8_t bits_of(const struct segment *segment, char *names) {
+	char *rest = NULL;
+	uint8_t bits = 0;
+
+	if (names == NULL)
+		return 0;
+	for (char *name = strtok_r(names, ",", &rest); name != NULL;
+	     name = strtok_r(NULL, ",", &rest))
+		for (unsigned i = 0; i < SEGMENT_MTAS; i++)
+			if (strncmp(segment->header->mtas[i].name, name,
+				sizeof(segment->header->mtas[i].name)) == 0)
+				bits |= (uint8_t)(1 << i);
+	return bits;
+}
+
+static void note_mtas(struct segment *segment, const struct state_seen *seen, const char *name,
+    uint8_t bits, bool cloned) {
+	struct delivery_seen delivery = { .name = name, .name_length = strlen(name),
+		.cloned = cloned };
+
+	for (; delivery.mta < SEGMENT_MTAS; delivery.mta++)
+		if ((bits >> delivery.mta & 1) != 0)
+			(void)destinations_note(segment, &delivery, seen->seen_ns);
+}
+
+void state_seen_note(struct segment *segment, const char *name, const struct state_seen *seen) {
+	for (unsigned i = seen->relay_count; i-- > 0;)
+		note_relay(segment, seen, name, seen->relays[i]);
+	note_mtas(segment, seen, name, bits_of(segment, seen->cloned), true);
+	note_mtas(segment, seen, name, bits_of(segment, seen->other), false);
 }

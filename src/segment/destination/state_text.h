@@ -6,10 +6,12 @@
  *	flags ok failed held event		numbers
  *	law state size ceiling rule ...		of its window, where it has one
  *	success failure cohorts			with a point
- *	resumed until canary			times: ns from when it was written, or "ever"
+ *	resumed until canary seen		times: ns from when it was written, or "ever"
+ *	cloned=MTA,... other=MTA,...		who sends there; names, as numbers may be others by then
+ *	relay=ADDRESS/NAME			that of the last delivery comes first
  *
  * What is 0 is left out, keys that are not known are passed over: so an older program reads
- * what a newer one has written, and the other way round.  Pure; any thread.
+ * what a newer one has written, and the other way round.  Any thread.
  */
 #ifndef SEGMENT_STATE_TEXT_H
 #define SEGMENT_STATE_TEXT_H
@@ -20,17 +22,27 @@
 
 #include "segment/destination/destinations.h"
 
-#define STATE_TEXT_MAX	1024
+#define STATE_TEXT_MAX	3072
+
+/* By which relays and mail servers mail goes, out of a text, which it points into. */
+struct state_seen {
+	int64_t seen_ns;
+	char *cloned, *other;		/* NULL: nobody */
+	char *relays[DESTINATION_RELAYS];
+	unsigned relay_count;
+};
 
 /* All but name and reason; returns its length.  "": nothing is known of it. */
-size_t state_text_write(const struct destination_window *window, int64_t now_ns,
-    char out[STATE_TEXT_MAX]);
+size_t state_text_write(const struct segment *segment, const struct destination_window *window,
+    int64_t now_ns, char out[STATE_TEXT_MAX]);
 
 /* Sets window->state and event; the rest of *window is as before.
  * `then_ns`: when it was written, by the clock of now; what counts by the clock of another
  * boot is left out without `same_boot`.  The text is cut to words.  False: it makes no
  * sense. */
 bool state_text_read(char *text, int64_t then_ns, bool same_boot,
-    struct destination_window *window);
+    struct destination_window *window, struct state_seen *seen);
+/* Notes it as destinations_note does; its texts are cut. */
+void state_seen_note(struct segment *segment, const char *name, const struct state_seen *seen);
 
 #endif

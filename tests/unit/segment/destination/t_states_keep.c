@@ -188,24 +188,25 @@ TEST_IN(site_begin, site_end, a_state_is_as_it_was_written) {
 	int64_t now_ns = clock_now_ns(), then_ns = now_ns - 20 * NS_PER_SECOND;
 	struct destination_window was, is = { .number = 0 };
 	char text[STATE_TEXT_MAX], again[STATE_TEXT_MAX];
+	struct state_seen seen;
 
 	fill(now_ns);
 	assert_true(find("dead.example", &was));
-	assert_true(state_text_write(&was, now_ns, text) > 0);
+	assert_true(state_text_write(site.segment, &was, now_ns, text) > 0);
 	memcpy(again, text, sizeof(again));
-	assert_true(state_text_read(text, then_ns, true, &is));
+	assert_true(state_text_read(text, then_ns, true, &is, &seen));
 	assert_int_equal(is.state.window.state, WINDOW_DEAD);
 	assert_true(is.state.window.until_ns == was.state.window.until_ns - 20 * NS_PER_SECOND);
 	assert_true(is.state.resumed_ns == was.state.resumed_ns - 20 * NS_PER_SECOND);
 	assert_int_equal(is.state.window.accepted[0], 4);
 	assert_int_equal(is.state.window.accepted_span, 77);
 	assert_int_equal(is.state.held, 7);
-	assert_true(state_text_read(again, then_ns, false, &is));
+	assert_true(state_text_read(again, then_ns, false, &is, &seen));
 	assert_int_equal(is.state.window.accepted[0], 0);
 	assert_int_equal(is.state.window.accepted_span, 0);
 	assert_true(find("held.example", &was));
-	assert_true(state_text_write(&was, now_ns, text) > 0);
-	assert_true(state_text_read(text, then_ns, false, &is));
+	assert_true(state_text_write(site.segment, &was, now_ns, text) > 0);
+	assert_true(state_text_read(text, then_ns, false, &is, &seen));
 	assert_true(is.state.window.until_ns == INT64_MAX);
 }
 
@@ -238,10 +239,11 @@ TEST(a_text_makes_sense_or_is_refused) {
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct destination_window window = { .number = 0 };
+		struct state_seen seen;
 		char text[64];
 
 		snprintf(text, sizeof(text), "%s", rows[i].text);
-		if (state_text_read(text, clock_now_ns(), true, &window) != rows[i].sense)
+		if (state_text_read(text, clock_now_ns(), true, &window, &seen) != rows[i].sense)
 			fail_msg("%s", rows[i].text);
 	}
 }
