@@ -35,13 +35,6 @@ struct value view_cluster_state(const struct view *view, const struct cluster_to
 	return value_toned(value_text(cluster_state_word(state)), tone);
 }
 
-/* Seconds until `then_ns`, not known where that is past. */
-static struct value value_until(int64_t now_ns, int64_t then_ns) {
-	if (then_ns <= now_ns)
-		return value_unknown();
-	return value_number((uint64_t)((then_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
-}
-
 /* --- classes ------------------------------------------------------------------------- */
 
 static const struct reader_class *class_of(const struct shown *shown, uint16_t record) {

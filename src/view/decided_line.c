@@ -194,16 +194,8 @@ static struct value text_value(const struct decided *decided, enum decided_text 
 	return value_text_if(decided_text(decided, which));
 }
 
-static struct value number_if(uint64_t number, bool known) {
-	return known ? value_number(number) : value_unknown();
-}
-
 static struct value number_value(uint64_t number) {
-	return number_if(number, number != 0);
-}
-
-static struct value decimal_if(float number, bool known) {
-	return known ? value_decimal((double)number) : value_unknown();
+	return value_number_if(number != 0, number);
 }
 
 static struct value id_value(uint64_t id, char out[DECISION_ID_MAX]) {

@@ -23,7 +23,6 @@
 
 #define RELAYS_TEXT_MAX	(DESTINATION_RELAYS * (ADDRESS_TEXT_MAX + 1))
 #define MTAS_TEXT_MAX	(SEGMENT_MTAS * (SEGMENT_NAME_MAX + 1))
-#define CLASS_PREFIX	"class:"
 
 /* Every copy begins with its name. */
 static void copies_add(struct view_copies *copies, const void *one) {
@@ -67,8 +66,7 @@ static const void *copies_find(const struct view_copies *copies, const char *nam
 }
 
 static bool is_stopped(const struct destination_window *one) {
-	return one->state.begun && (one->state.window.state == WINDOW_DEAD ||
-	    one->state.window.state == WINDOW_HELD);
+	return one->state.begun && window_is_shut(&one->state.window);
 }
 
 static uint32_t running(const struct destination_state *state) {
@@ -123,22 +121,19 @@ static void copies_cut(struct view_copies *copies, size_t most) {
 		copies->count = most;
 }
 
-static void note_stopped(struct view_destinations *all) {
-	const struct enforcement recipients = view_enforcement(all->view, "", 0);
+/* Of one that would be stopped, why it is not. */
+static struct enforcement find_lacking(const struct view_destinations *all) {
+	struct enforcement lacking = { ENFORCEMENT_APPLIED, "" };
 
-	all->stopped = all->recipients.count > 0;
-	all->lacking = (struct enforcement){ ENFORCEMENT_APPLIED, "" };
-	if (all->stopped)
-		all->lacking = recipients;
-	for (size_t i = 0; i < all->windows.count; i++) {
+	if (all->recipients.count > 0)
+		lacking = view_enforcement(all->view, "", 0);
+	for (size_t i = 0; lacking.kind == ENFORCEMENT_APPLIED && i < all->windows.count; i++) {
 		const struct destination_window *one = copies_at(&all->windows, i);
 
-		if (!is_stopped(one))
-			continue;
-		all->stopped = true;
-		if (all->lacking.kind == ENFORCEMENT_APPLIED)
-			all->lacking = view_enforcement(all->view, one->name, one->mta_bits);
+		if (is_stopped(one))
+			lacking = view_enforcement(all->view, one->name, one->mta_bits);
 	}
+	return lacking;
 }
 
 int view_destinations_gather(const struct view *view, const struct view_choice *choice,
@@ -161,7 +156,7 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 	copies_sort(&all->windows, choice->most == 0 ? compare_names : compare_weights);
 	copies_sort(&all->recipients, compare_names);
 	all->known = all->windows.count + all->recipients.count;
-	note_stopped(all);
+	all->lacking = find_lacking(all);
 	if (choice->most != 0) {
 		copies_cut(&all->windows, choice->most);
 		copies_cut(&all->recipients, choice->most);
@@ -209,11 +204,6 @@ static struct value mtas_value(const struct generation *g, uint8_t bits,
 			    i);
 	}
 	return length > 0 ? value_text(out) : value_unknown();
-}
-
-static struct value age_value(int64_t now_ns, int64_t then_ns) {
-	return value_number(now_ns > then_ns ?
-	    (uint64_t)((now_ns - then_ns) / NS_PER_SECOND) : 0);
 }
 
 /* Deliveries of all windows of its name. */
@@ -265,7 +255,7 @@ static void relay_row(void *context, struct writer *writer, const void *item) {
 	writer_member(writer, "relays", COLUMN_TEXT, relays_value(seen, relays));
 	writer_member(writer, "cloned_by", COLUMN_TEXT, mtas_value(g, seen->cloned_by, cloned));
 	writer_member(writer, "other_by", COLUMN_TEXT, mtas_value(g, seen->other_by, other));
-	writer_seconds(writer, "seen_age", age_value(all->view->status.now_ns, seen->seen_ns));
+	writer_seconds(writer, "seen_age", value_since(all->view->status.now_ns, seen->seen_ns));
 	writer_number(writer, "ok", counted.ok);
 	writer_number(writer, "failed", counted.failed);
 	writer_number(writer, "held", counted.held);
@@ -280,21 +270,20 @@ void view_relays_write(const struct view_destinations *all, struct writer *write
 /* --- windows ------------------------------------------------------------------------ */
 
 /* Those of the mail server, or of its transport, that count. */
-static void find_settings(const struct view_destinations *all, const char *name,
-    unsigned mta_bits, struct window_settings *out) {
-	const struct generation *g = all->view->generation;
+static void find_settings(const struct view *view, const char *name, unsigned mta_bits,
+    struct window_settings *out) {
+	const struct generation *g = view->generation;
 
 	(void)generation_window_settings(g, generation_window_mta(g, name, strlen(name), mta_bits),
 	    name, strlen(name), generation_window_provider(g, name), out);
 }
 
 /* What stopped it. */
-static void find_origin(const struct view_destinations *all,
-    const struct destination_window *one, const struct window *window,
-    struct view_destination *out) {
-	if (out->state != WINDOW_DEAD && out->state != WINDOW_HELD)
+static void find_origin(const struct view *view, const struct destination_window *one,
+    const struct window *window, struct view_destination *out) {
+	if (!window_is_shut(window))
 		return;
-	out->enforcement = view_enforcement(all->view, one->name, one->mta_bits);
+	out->enforcement = view_enforcement(view, one->name, one->mta_bits);
 	out->by = decided_by_of(window);
 	if (out->node == SHARED_OURS)
 		return;
@@ -302,30 +291,30 @@ static void find_origin(const struct view_destinations *all,
 	out->origin = one->shared.hold_id;
 }
 
-static struct view_destination look_at(const struct view_destinations *all,
+struct view_destination view_destination_of(const struct view *view,
     const struct destination_window *one) {
-	int64_t now_ns = all->view->status.now_ns;
+	int64_t now_ns = view->status.now_ns;
 	const struct destination_state *state = &one->state;
 	struct view_destination out = { .name = one->name, .reason = one->reason,
 		.begun = state->begun, .until_ns = 0, .in_flight = running(state),
-		.share = UINT32_MAX, .trouble = view_trouble_of(all->view, one) };
+		.share = UINT32_MAX, .trouble = view_trouble_of(view, one) };
 	struct window_settings settings = window_defaults;
 	struct window window = state->window;
 	struct window_change ignored;
 
 	if (!state->begun)
 		return out;
-	if (all->view->generation != NULL)
-		find_settings(all, one->name, one->mta_bits, &settings);
+	if (view->generation != NULL)
+		find_settings(view, one->name, one->mta_bits, &settings);
 	window_adjust(&window, &settings);
 	window_turn(&window, &settings, out.in_flight, now_ns, &ignored);
 	out.state = (enum window_state)window.state;
 	out.until_ns = window_is_shut(&window) ? window.until_ns : 0;
 	out.share = shared_most(&one->shared, now_ns);
-	out.node = out.state == WINDOW_DEAD || out.state == WINDOW_HELD ?
+	out.node = window_is_shut(&window) ?
 	    one->shared.hold_node : window.ceiling != 0 ? one->shared.ceiling_node : SHARED_OURS;
-	find_origin(all, one, &window, &out);
-	out.has_window = strncmp(one->name, CLASS_PREFIX, sizeof(CLASS_PREFIX) - 1) != 0;
+	find_origin(view, one, &window, &out);
+	out.has_window = view_class_of(one->name) == NULL;
 	out.law = settings.law;
 	out.window = window_now(&window, &settings, now_ns);
 	if (out.window > out.share)
@@ -341,7 +330,8 @@ static struct view_destination look_at(const struct view_destinations *all,
 void view_destinations_each(const struct view_destinations *all,
     void (*each)(void *context, const struct view_destination *), void *context) {
 	for (size_t i = 0; i < all->windows.count; i++) {
-		struct view_destination one = look_at(all, copies_at(&all->windows, i));
+		struct view_destination one = view_destination_of(all->view,
+		    copies_at(&all->windows, i));
 
 		each(context, &one);
 	}
@@ -357,16 +347,6 @@ void view_destinations_each(const struct view_destinations *all,
 
 		each(context, &one);
 	}
-}
-
-static struct value decimal_if(bool known, double number) {
-	return known ? value_decimal(number) : value_unknown();
-}
-
-static struct value until_value(int64_t until_ns, int64_t now_ns) {
-	if (until_ns <= now_ns || until_ns == INT64_MAX)
-		return value_unknown();
-	return value_number((uint64_t)((until_ns - now_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
 }
 
 bool view_destination_stops(const struct view_destination *one) {
@@ -402,11 +382,11 @@ static void window_row(void *context, struct writer *writer, const void *item) {
 	writer_number_if(writer, "window", has, one->window);
 	writer_number_if(writer, "ceiling", has && one->ceiling != 0, one->ceiling);
 	writer_number_if(writer, "in_flight", has, one->in_flight);
-	writer_decimal(writer, "success", decimal_if(has, one->success));
-	writer_decimal(writer, "failure", decimal_if(has, one->failure));
-	writer_decimal(writer, "fail_cohorts", decimal_if(has, one->fail_cohorts));
-	writer_seconds(writer, "until", until_value(begun ? one->until_ns : 0,
-	    view->status.now_ns));
+	writer_decimal(writer, "success", value_decimal_if(has, one->success));
+	writer_decimal(writer, "failure", value_decimal_if(has, one->failure));
+	writer_decimal(writer, "fail_cohorts", value_decimal_if(has, one->fail_cohorts));
+	writer_seconds(writer, "until", value_until(view->status.now_ns,
+	    begun ? one->until_ns : 0));
 	writer_number_if(writer, "share", has && one->share != UINT32_MAX, one->share);
 	writer_text(writer, "stopped_by", begun ? decided_by_word(one->by) : NULL);
 	writer_text(writer, "node", elsewhere ? shared_node_name(view->reader, one->node, node) :

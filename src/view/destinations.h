@@ -32,7 +32,6 @@ struct view_destinations {
 	struct view_copies seen, windows, recipients;
 	size_t known;			/* windows and recipients before `most` cut */
 	unsigned torn_seen, torn_windows, torn_recipients;
-	bool stopped;			/* one is suspended or held */
 	struct enforcement lacking;	/* of one that would be, why it is not; else APPLIED */
 };
 
@@ -74,6 +73,9 @@ struct view_destination {
 	struct view_trouble trouble;
 };
 
+/* As its window stands now. */
+struct view_destination view_destination_of(const struct view *view,
+    const struct destination_window *one);
 void view_destinations_each(const struct view_destinations *all,
     void (*each)(void *context, const struct view_destination *), void *context);
 

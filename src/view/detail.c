@@ -23,75 +23,40 @@
 #include "view/shell_word.h"
 
 #define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
-#define COMMANDS_MOST	6
 #define COMMAND_MAX	512
 #define SESSIONS_SHOWN	50
 #define CAUSES_SHOWN	30
 
 /* --- commands ------------------------------------------------------------------------------ */
 
-struct commands {
-	char list[COMMANDS_MOST][COMMAND_MAX];
-	unsigned count;
-};
-
 /* A name that no shell takes as it is has no command. */
-static void add_command(struct commands *commands, const char *verb, const char *name,
+static void put_command(struct writer *writer, const char *verb, const char *name,
     const char *options) {
-	if (commands->count < COMMANDS_MOST && shell_command(verb, name, options,
-	    commands->list[commands->count], COMMAND_MAX))
-		commands->count++;
-}
+	char command[COMMAND_MAX];
 
-static void write_commands(struct writer *writer, const struct commands *commands) {
-	writer_values_begin(writer, "commands");
-	for (unsigned i = 0; i < commands->count; i++)
-		writer_value(writer, COLUMN_TEXT, value_text(commands->list[i]));
-	writer_values_end(writer);
+	if (shell_command(verb, name, options, command, sizeof(command)))
+		writer_value(writer, COLUMN_TEXT, value_text(command));
 }
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
-struct limit_row {
-	const char *limit;
+static void put_limit(struct writer *writer, const char *limit, const char *file, uint32_t line,
+    const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static void put_limit(struct writer *writer, const char *limit, const char *file, uint32_t line,
+    const char *format, ...) {
 	char value[96];
-	const char *file;
-	uint32_t line;
-};
-
-struct limit_list {
-	struct limit_row rows[16];
-	unsigned count;
-};
-
-static void limit_row(void *context, struct writer *writer, const void *item) {
-	const struct limit_row *row = item;
-
-	(void)context;
-	writer_text(writer, "limit", row->limit);
-	writer_text(writer, "value", row->value);
-	writer_text(writer, "file", row->line == 0 ? NULL : row->file);
-	writer_number_if(writer, "line", row->line != 0, row->line);
-}
-
-static void write_limits(struct writer *writer, const struct limit_list *list) {
-	writer_table(writer, &(const struct table){ .name = "limits", .row = limit_row,
-	    .items = list->rows, .count = list->count, .each = sizeof(list->rows[0]) });
-}
-
-static void add_limit(struct limit_list *list, const char *limit, const char *file,
-    uint32_t line, const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-static void add_limit(struct limit_list *list, const char *limit, const char *file,
-    uint32_t line, const char *format, ...) {
-	struct limit_row *row = &list->rows[list->count < COUNT_OF(list->rows) ? list->count++ :
-	    COUNT_OF(list->rows) - 1];
 	va_list arguments;
 
-	*row = (struct limit_row){ .limit = limit, .file = file, .line = line };
 	va_start(arguments, format);
-	(void)vsnprintf(row->value, sizeof(row->value), format, arguments);
+	(void)vsnprintf(value, sizeof(value), format, arguments);
 	va_end(arguments);
+	writer_row_begin(writer);
+	writer_text(writer, "limit", limit);
+	writer_text(writer, "value", value);
+	writer_text(writer, "file", line == 0 ? NULL : file);
+	writer_number_if(writer, "line", line != 0, line);
+	writer_row_end(writer);
 }
 
 /* --- a class ------------------------------------------------------------------------------------ */
@@ -124,17 +89,17 @@ static void class_limits_write(const struct generation *g,
 		{ "client.rate", CLASS_AT_CLIENT_RATE, rate_text(&limits->client_rate, texts[4]) },
 		{ "observe", CLASS_AT_OBSERVE, class->observe ? "true" : NULL },
 	};
-	struct limit_list list = { .count = 0 };
 
+	writer_list_begin(writer, "limits");
 	for (size_t i = 0; i < COUNT_OF(all); i++) {
 		const struct generation_place *place = &class->places[all[i].place];
 
 		if (all[i].value != NULL)
-			add_limit(&list, all[i].name, generation_text(g, place->file), place->line,
+			put_limit(writer, all[i].name, generation_text(g, place->file), place->line,
 			    "%s", all[i].value);
 	}
-	add_limit(&list, "(class)", generation_text(g, class->file), class->line, "written here");
-	write_limits(writer, &list);
+	put_limit(writer, "(class)", generation_text(g, class->file), class->line, "written here");
+	writer_list_end(writer);
 }
 
 static void say_class_binds(const struct reader_class *class, char *out, size_t size) {
@@ -160,21 +125,21 @@ bool detail_class_write(const struct view *view, const char *name, struct writer
 	const struct generation *g = view->generation;
 	uint32_t class = g == NULL ? UINT32_MAX : generation_find_class(g, name);
 	struct reader_class found;
-	struct commands commands = { .count = 0 };
 	char binds[160];
 
 	if (class == UINT32_MAX || !view_class_find(view, name, &found) || found.removed)
 		return false;
 	say_class_binds(&found, binds, sizeof(binds));
-	add_command(&commands, "sessions --class", name, "");
-	add_command(&commands, "tail --class", name, "");
-	add_command(&commands, "history --class", name, " --since 24h");
-	add_command(&commands, "hold --class", name, " --for 1h");
 	writer_object_begin(writer, NULL);
 	writer_text(writer, "name", name);
 	writer_text(writer, "binds", binds);
 	class_limits_write(g, generation_class(g, class), writer);
-	write_commands(writer, &commands);
+	writer_values_begin(writer, "commands");
+	put_command(writer, "sessions --class", name, "");
+	put_command(writer, "tail --class", name, "");
+	put_command(writer, "history --class", name, " --since 24h");
+	put_command(writer, "hold --class", name, " --for 1h");
+	writer_values_end(writer);
 	writer_object_end(writer);
 	return true;
 }
@@ -194,10 +159,6 @@ static void look_at_window(void *context, const struct destination_window *one) 
 		search->window = *one;
 		search->found = true;
 	}
-}
-
-static void take_shown(void *context, const struct view_destination *one) {
-	*(struct view_destination *)context = *one;
 }
 
 static void say_destination_binds(const struct view_destination *one, char *out,
@@ -228,8 +189,8 @@ static void say_destination_binds(const struct view_destination *one, char *out,
 		    one->in_flight, one->window);
 }
 
-static void add_settings(const struct generation *g, const struct destination_window *one,
-    struct limit_list *list) {
+static void put_settings(struct writer *writer, const struct generation *g,
+    const struct destination_window *one) {
 	struct generation_window_source sources[GENERATION_WINDOW_SOURCES];
 	unsigned mta = generation_window_mta(g, one->name, strlen(one->name), one->mta_bits);
 	uint32_t provider = generation_window_provider(g, one->name);
@@ -239,49 +200,44 @@ static void add_settings(const struct generation *g, const struct destination_wi
 
 	(void)generation_window_settings(g, mta, one->name, strlen(one->name), provider,
 	    &settings);
-	add_limit(list, "window.law", "", 0, "%s", window_law_word(settings.law));
-	add_limit(list, "window.initial", "", 0, "%u", settings.initial);
+	put_limit(writer, "window.law", "", 0, "%s", window_law_word(settings.law));
+	put_limit(writer, "window.initial", "", 0, "%u", settings.initial);
 	if (settings.limit != 0)
-		add_limit(list, "window.limit", "", 0, "%u", settings.limit);
+		put_limit(writer, "window.limit", "", 0, "%u", settings.limit);
 	for (unsigned i = 0; i < count; i++)
-		add_limit(list, "(settings)", sources[i].file, sources[i].line, "%s",
+		put_limit(writer, "(settings)", sources[i].file, sources[i].line, "%s",
 		    sources[i].line == 0 ? "defaults" : sources[i].what);
 }
 
 /* Its row is on the page already. */
 static void destination_write(const struct view *view, const struct destination_window *one,
     struct writer *writer) {
-	const struct view_choice none = { .no_recipients = true };
-	struct view_destinations all = { .view = view, .windows = {
-		.list = (char *)(uintptr_t)one, .each = sizeof(*one), .count = 1,
-		.choice = &none } };
-	struct view_destination shown = { .name = "" };
-	struct commands commands = { .count = 0 };
-	struct limit_list list = { .count = 0 };
-	char binds[256], id[DECISION_ID_MAX];
-	bool stops;
+	const struct view_destination shown = view_destination_of(view, one);
+	bool stops = view_destination_stops(&shown);
+	char binds[256], id[DECISION_ID_MAX] = "";
 
-	view_destinations_each(&all, take_shown, &shown);
-	stops = view_destination_stops(&shown);
 	say_destination_binds(&shown, binds, sizeof(binds));
-	if (view->generation != NULL)
-		add_settings(view->generation, one, &list);
 	if (stops && one->event != 0)
-		add_command(&commands, "why", decision_id_text(one->event, id), "");
-	add_command(&commands, "explain destination", one->name, "");
-	if (stops)
-		add_command(&commands, "resume", one->name, "");
-	else
-		add_command(&commands, "suspend", one->name, " --for 1h");
-	add_command(&commands, "history", one->name, " --since 24h");
+		(void)decision_id_text(one->event, id);
 	writer_object_begin(writer, NULL);
 	writer_text(writer, "name", one->name);
 	writer_text(writer, "effect", shown.begun ? view_destination_effect(&shown) : NULL);
 	writer_text(writer, "binds", binds);
-	writer_text(writer, "id", stops && one->event != 0 ? decision_id_text(one->event, id) :
-	    NULL);
-	write_limits(writer, &list);
-	write_commands(writer, &commands);
+	writer_text_if(writer, "id", id);
+	writer_list_begin(writer, "limits");
+	if (view->generation != NULL)
+		put_settings(writer, view->generation, one);
+	writer_list_end(writer);
+	writer_values_begin(writer, "commands");
+	if (id[0] != '\0')
+		put_command(writer, "why", id, "");
+	put_command(writer, "explain destination", one->name, "");
+	if (stops)
+		put_command(writer, "resume", one->name, "");
+	else
+		put_command(writer, "suspend", one->name, " --for 1h");
+	put_command(writer, "history", one->name, " --since 24h");
+	writer_values_end(writer);
 	writer_object_end(writer);
 }
 
@@ -289,7 +245,7 @@ bool detail_destination_write(const struct view *view, const char *name,
     struct writer *writer) {
 	struct destination_search search = { .name = name };
 
-	if (strncmp(name, "class:", 6) != 0)
+	if (view_class_of(name) == NULL)
 		(void)states_each(view->reader, look_at_window, &search);
 	if (search.found)
 		destination_write(view, &search.window, writer);
@@ -336,22 +292,22 @@ static void session_row(void *context, struct writer *writer, const void *item) 
 bool detail_client_write(const struct view *view, const char *address,
     struct writer *writer) {
 	struct client_search *search = calloc(1, sizeof(*search));
-	struct commands commands = { .count = 0 };
 
 	if (search == NULL || !address_parse(address, strlen(address), &search->address)) {
 		free(search);
 		return false;
 	}
 	(void)reader_sessions(view->reader, look_at_session, search);
-	add_command(&commands, "explain session", address, "");
-	add_command(&commands, "tail --address", address, "");
 	writer_object_begin(writer, NULL);
 	writer_text(writer, "name", address);
 	writer_number(writer, "sessions_found", search->found);
 	writer_table(writer, &(const struct table){ .name = "sessions", .row = session_row,
 	    .context = (void *)(uintptr_t)view, .items = search->list, .count = search->count,
 	    .each = sizeof(search->list[0]) });
-	write_commands(writer, &commands);
+	writer_values_begin(writer, "commands");
+	put_command(writer, "explain session", address, "");
+	put_command(writer, "tail --address", address, "");
+	writer_values_end(writer);
 	writer_object_end(writer);
 	free(search);
 	return true;
@@ -411,27 +367,26 @@ static void cause_rows(void *context, struct writer *writer) {
 	}
 }
 
-static void decision_commands(const struct decided *d, const char *id,
-    struct commands *commands) {
+static void put_decision_commands(struct writer *writer, const struct decided *d,
+    const char *id) {
 	const char *name = decided_text(d, DECIDED_NAME);
 	bool is_class = (d->flags & DECIDED_IS_CLASS) != 0;
 
-	add_command(commands, "why", id, "");
+	put_command(writer, "why", id, "");
 	if (d->kind == DECIDED_SUSPENDED)
-		add_command(commands, "resume", name, "");
+		put_command(writer, "resume", name, "");
 	if (d->kind == DECIDED_BY_HAND && *name != '\0')
-		add_command(commands, is_class ? "resume --class" : "resume", name, "");
+		put_command(writer, is_class ? "resume --class" : "resume", name, "");
 	if (decided_text(d, DECIDED_WINDOW_OF)[0] != '\0')
-		add_command(commands, "explain destination", decided_text(d, DECIDED_WINDOW_OF),
+		put_command(writer, "explain destination", decided_text(d, DECIDED_WINDOW_OF),
 		    "");
 	if (decided_text(d, DECIDED_CLASS)[0] != '\0')
-		add_command(commands, "sessions --class", decided_text(d, DECIDED_CLASS), "");
+		put_command(writer, "sessions --class", decided_text(d, DECIDED_CLASS), "");
 }
 
 bool detail_decision_write(const struct view *view, struct history *history, const char *id,
     struct writer *writer) {
 	struct decision_search search;
-	struct commands commands = { .count = 0 };
 	struct causes causes = { view, history, 0 };
 	uint64_t number;
 
@@ -439,14 +394,15 @@ bool detail_decision_write(const struct view *view, struct history *history, con
 	    !find_decision(view, history, number, &search))
 		return false;
 	causes.first = search.found.decided.cause;
-	decision_commands(&search.found.decided, id, &commands);
 	writer_object_begin(writer, NULL);
 	/* recipients' addresses are for those alone who may read the state file */
 	decided_write(&(const struct decided_shown){ .d = &search.found.decided,
 	    .wall_ns = search.found.wall_ns, .is_public = true }, DECIDED_FOR_TAIL, writer,
 	    writer_member);
 	view_decided_table(writer, "because", cause_rows, &causes);
-	write_commands(writer, &commands);
+	writer_values_begin(writer, "commands");
+	put_decision_commands(writer, &search.found.decided, id);
+	writer_values_end(writer);
 	writer_object_end(writer);
 	return true;
 }

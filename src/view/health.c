@@ -59,18 +59,12 @@ static void say_role(FILE *out, const struct view *view, const struct reader_rol
 }
 
 static bool check_state(const struct view *view, FILE *out) {
-	const struct reader_status *status = &view->status;
-	long long silent_s = (status->now_ns - status->heartbeat_ns) / NS_PER_SECOND;
+	bool lives = view->status.health == READER_LIVE;
+	char away[VIEW_AWAY_MAX];
 
-	if (status->health == READER_LIVE)
-		return true;
-	if (out == NULL)
-		return false;
-	if (status->heartbeat_ns <= 0 || silent_s < 0)
-		fputs("posternd is not running (no heartbeat since the last boot)\n", out);
-	else
-		fprintf(out, "posternd is not running (last heartbeat %lld s ago)\n", silent_s);
-	return false;
+	if (!lives && out != NULL)
+		fprintf(out, "%s\n", view_away(view, away));
+	return lives;
 }
 
 /* The verdict's, but for what was said above. */

@@ -84,16 +84,14 @@ static void write_summary(struct writer *writer, const struct view *view) {
 }
 
 static void count_stopped(void *context, const struct destination_window *one) {
-	static const char prefix[] = "class:";
 	struct view_stopped *stopped = context;
 	const struct window *window = &one->state.window;
 	struct enforcement enforcement;
-	bool stops = window->state == WINDOW_DEAD || window->state == WINDOW_HELD;
-	bool is_class = strncmp(one->name, prefix, sizeof(prefix) - 1) == 0;
+	bool stops = window_is_shut(window) && window->until_ns > stopped->now_ns;
+	bool is_class = view_class_of(one->name) != NULL;
 
 	if (!one->state.begun)
 		return;
-	stops = stops && window->until_ns > stopped->now_ns;
 	if (stops) {
 		enforcement = view_enforcement(stopped->view, one->name, one->mta_bits);
 		if (enforcement.kind != ENFORCEMENT_APPLIED) {

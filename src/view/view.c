@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/plain_file.h"
 #include "base/text.h"
 
@@ -85,13 +86,18 @@ void view_close(struct view *view) {
 	close_generation(view);
 }
 
+const char *view_class_of(const char *name) {
+	static const char prefix[] = "class:";
+
+	return strncmp(name, prefix, sizeof(prefix) - 1) == 0 ? name + sizeof(prefix) - 1 : NULL;
+}
+
 struct enforcement view_enforcement(const struct view *view, const char *name,
     unsigned mta_bits) {
-	static const char class[] = "class:";
+	const char *class = view_class_of(name);
 	bool asked = view->status.counters[COUNTER_OUTBOUND_QUESTIONS] > 0;
 
-	return strncmp(name, class, sizeof(class) - 1) == 0 ?
-	    enforcement_of_class(view->generation, name + sizeof(class) - 1, asked) :
+	return class != NULL ? enforcement_of_class(view->generation, class, asked) :
 	    enforcement_of(view->generation, mta_bits, asked);
 }
 
@@ -103,6 +109,17 @@ const char *view_health(enum reader_health health) {
 	};
 
 	return words[health];
+}
+
+const char *view_away(const struct view *view, char out[VIEW_AWAY_MAX]) {
+	const struct reader_status *status = &view->status;
+	long long silent_s = (status->now_ns - status->heartbeat_ns) / NS_PER_SECOND;
+
+	if (status->heartbeat_ns <= 0 || silent_s < 0)
+		return "posternd is not running (no heartbeat since the last boot)";
+	(void)text_append(out, VIEW_AWAY_MAX, 0, "posternd is not running (last heartbeat %lld s "
+	    "ago)", silent_s);
+	return out;
 }
 
 static const char *role_kind_word(enum role_kind kind) {

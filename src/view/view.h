@@ -49,8 +49,15 @@ void view_close(struct view *view);
 struct enforcement view_enforcement(const struct view *view, const char *name,
     unsigned mta_bits);
 
+/* The class that is held by a window of this name ("class:NAME"); NULL: it is none of a class. */
+const char *view_class_of(const char *name);
+
 /* The name of a health: "live" ... */
 const char *view_health(enum reader_health health);
+
+/* "posternd is not running (last heartbeat 12 s ago)" */
+#define VIEW_AWAY_MAX 100
+const char *view_away(const struct view *view, char out[VIEW_AWAY_MAX]);
 
 /* "policy.0", "keeper.0" ... */
 #define VIEW_ROLE_NAME_MAX 32
@@ -59,6 +66,13 @@ const char *view_role_name(const struct reader_role *role, char out[VIEW_ROLE_NA
 /* A limit of a class: not known where there is none. */
 static inline struct value value_limit(uint32_t limit) {
 	return limit == LIMIT_NONE ? value_unknown() : value_number(limit);
+}
+
+/* Seconds until `then_ns`: not known where that is past, or never. */
+static inline struct value value_until(int64_t now_ns, int64_t then_ns) {
+	if (then_ns <= now_ns || then_ns == INT64_MAX)
+		return value_unknown();
+	return value_number((uint64_t)((then_ns - now_ns + 999999999) / 1000000000));
 }
 
 /* Seconds from `then_ns` on: not known where that is never, or to come; what was read a

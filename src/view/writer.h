@@ -72,6 +72,10 @@ static inline struct value value_number_if(bool known, uint64_t number) {
 	return known ? value_number(number) : value_unknown();
 }
 
+static inline struct value value_decimal_if(bool known, double number) {
+	return known ? value_decimal(number) : value_unknown();
+}
+
 static inline struct value value_truth(bool truth) {
 	return (struct value){ .known = true, .number = truth };
 }

@@ -18,19 +18,6 @@
 
 #define MISSED_BEAT_NS	(2 * NS_PER_SECOND)
 
-static void complain_if_away(const struct reader_status *status) {
-	int64_t age_s = (status->now_ns - status->heartbeat_ns) / NS_PER_SECOND;
-
-	if (status->health == READER_LIVE)
-		return;
-	if (status->heartbeat_ns <= 0 || age_s < 0)
-		ctl_complain("warning: posternd is not running (no heartbeat since the last "
-		    "boot); showing stale data");
-	else
-		ctl_complain("warning: posternd is not running (last heartbeat %lld s ago); "
-		    "showing stale data", (long long)age_s);
-}
-
 /* Where its lock cannot be read, the pid decides; but that may be of another PID namespace, in
  * which a living daemon has beaten less than that ago. */
 void state_look_for_daemon(struct view *view) {
@@ -67,6 +54,7 @@ bool state_is_asked_for(const struct ctl *ctl) {
 }
 
 int state_open(const struct ctl *ctl, struct state *state) {
+	char away[VIEW_AWAY_MAX];
 	struct diag diag;
 	int result;
 
@@ -79,7 +67,8 @@ int state_open(const struct ctl *ctl, struct state *state) {
 	if (view_open(&state->view, state->places.state, &diag) != 0)
 		return ctl_fail(&diag);
 	state_look_for_daemon(&state->view);
-	complain_if_away(&state->view.status);
+	if (state->view.status.health != READER_LIVE)
+		ctl_complain("warning: %s; showing stale data", view_away(&state->view, away));
 	if (state->view.no_generation.text[0] != '\0')
 		ctl_complain("%s", state->view.no_generation.text);
 	return EX_OK;

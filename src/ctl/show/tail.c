@@ -241,15 +241,13 @@ static bool write_all(struct tailing *tailing, size_t most, bool tells_lost) {
 
 static void tell_health(struct tailing *tailing) {
 	const struct view *view = &tailing->state.view;
+	char away[VIEW_AWAY_MAX];
 
 	if (view->status.health == tailing->health)
 		return;
 	tailing->health = view->status.health;
 	if (tailing->health == READER_STALE)
-		ctl_complain("posternd is not running (last heartbeat %lld s ago); waiting for "
-		    "it",
-		    (long long)((view->status.now_ns - view->status.heartbeat_ns) /
-			NS_PER_SECOND));
+		ctl_complain("%s; waiting for it", view_away(view, away));
 	else if (tailing->health == READER_LIVE)
 		ctl_complain("posternd is running again");
 }
