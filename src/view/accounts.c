@@ -91,13 +91,13 @@ static bool is_full(uint64_t used, uint32_t most) {
 	return most != 0 && used * 100 >= (uint64_t)most * 99;
 }
 
-static struct value wait_value(struct quota_counter counters[],
-    const struct quota_limit *limit, int64_t now_ns) {
+static uint64_t wait_s(struct quota_counter counters[], const struct quota_limit *limit,
+    int64_t now_ns) {
 	const struct quota_counter *counter = quota_find(counters, GENERATION_QUOTA_COUNTERS,
 	    limit);
 	int64_t wait_ns = counter == NULL ? 0 : quota_wait_ns(counter, limit->most, 1, now_ns);
 
-	return value_number((uint64_t)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+	return (uint64_t)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND);
 }
 
 /* --- all of them --------------------------------------------------------------------- */
@@ -124,8 +124,7 @@ static void find_tightest(struct looked *looked, struct view_account_row *out) {
 			continue;
 		out->limit = *limit;
 		out->used = used;
-		out->free_s = wait_value(looked->account.counters, limit,
-		    looked->now_ns).number;
+		out->free_s = wait_s(looked->account.counters, limit, looked->now_ns);
 	}
 }
 
@@ -161,9 +160,7 @@ static void list_account(void *context, const void *account) {
 		listing->list[listing->count++] = one;
 }
 
-static int by_use(const void *a, const void *b) {
-	const struct view_account_row *left = a, *right = b;
-
+static int by_use(const struct view_account_row *left, const struct view_account_row *right) {
 	if (left->limit.most != 0 &&
 	    is_more(left->used, left->limit.most, right->used, right->limit.most))
 		return -1;
@@ -173,41 +170,36 @@ static int by_use(const void *a, const void *b) {
 	return strcmp(left->login, right->login);
 }
 
-static int by_refused(const void *a, const void *b) {
+/* The greater ones come first, and equal ones by use. */
+static double weight_of(const struct view_account_row *one, enum view_accounts_order order) {
+	switch (order) {
+	case ACCOUNTS_BY_REFUSED:
+		return (double)one->refused;
+	case ACCOUNTS_BY_ACCEPTED:
+		return (double)one->accepted;
+	case ACCOUNTS_BY_SEEN:
+		return -(double)one->seen_s;
+	default:
+		return 0;
+	}
+}
+
+static int by_choice(const void *a, const void *b, void *context) {
 	const struct view_account_row *left = a, *right = b;
+	const struct view_accounts_choice *choice = context;
 
-	return order_then(ORDER(right->refused, left->refused), by_use(a, b));
+	return choice->order == ACCOUNTS_BY_LOGIN ? strcmp(left->login, right->login) :
+	    order_then(ORDER(weight_of(right, choice->order), weight_of(left, choice->order)),
+	    by_use(left, right));
 }
-
-static int by_accepted(const void *a, const void *b) {
-	const struct view_account_row *left = a, *right = b;
-
-	return order_then(ORDER(right->accepted, left->accepted), by_use(a, b));
-}
-
-/* The last one first. */
-static int by_seen(const void *a, const void *b) {
-	const struct view_account_row *left = a, *right = b;
-
-	return order_then(ORDER(left->seen_s, right->seen_s), by_use(a, b));
-}
-
-static int by_login(const void *a, const void *b) {
-	return strcmp(((const struct view_account_row *)a)->login, ((const struct view_account_row *)b)->login);
-}
-
-static const struct {
-	const char *word;
-	int (*compare)(const void *a, const void *b);
-} orders[] = {
-	[ACCOUNTS_BY_USE] = { "used", by_use }, [ACCOUNTS_BY_REFUSED] = { "refused", by_refused },
-	[ACCOUNTS_BY_ACCEPTED] = { "accepted", by_accepted },
-	[ACCOUNTS_BY_SEEN] = { "seen", by_seen }, [ACCOUNTS_BY_LOGIN] = { "login", by_login },
-};
 
 bool view_accounts_order(const char *word, enum view_accounts_order *out) {
-	for (unsigned i = 0; i < COUNT_OF(orders); i++)
-		if (strcmp(word, orders[i].word) == 0) {
+	static const char *const words[] = { [ACCOUNTS_BY_USE] = "used",
+		[ACCOUNTS_BY_REFUSED] = "refused", [ACCOUNTS_BY_ACCEPTED] = "accepted",
+		[ACCOUNTS_BY_SEEN] = "seen", [ACCOUNTS_BY_LOGIN] = "login" };
+
+	for (unsigned i = 0; i < COUNT_OF(words); i++)
+		if (strcmp(word, words[i]) == 0) {
 			*out = (enum view_accounts_order)i;
 			return true;
 		}
@@ -250,8 +242,8 @@ int view_accounts_write(const struct view *view, struct writer *writer,
 
 	*torn = accounts_each(view->reader, &account_kind, list_account, &listing);
 	if (listing.count > 1)
-		qsort(listing.list, listing.count, sizeof(*listing.list),
-		    orders[choice->order].compare);
+		qsort_r(listing.list, listing.count, sizeof(*listing.list), by_choice,
+		    (void *)(uintptr_t)choice);
 	if (!listing.no_memory)
 		write_rows(view, listing.list, listing.count, writer);
 	free(listing.list);
@@ -320,8 +312,7 @@ struct limit_shown {
 	const char *of, *file;
 	uint32_t line, period_s;
 	unsigned kind;			/* enum quota_kind */
-	uint64_t used, most;
-	struct value wait;
+	uint64_t used, most, free_s;
 };
 
 struct limits_shown {
@@ -343,7 +334,7 @@ static void limit_row(void *context, struct writer *writer, const void *item) {
 	writer_member(writer, "used", COLUMN_NUMBER, value_toned_if(value_number(shown->used),
 	    shown->used >= shown->most, TONE_WARN));
 	writer_number(writer, "limit", shown->most);
-	writer_seconds(writer, "free_in", shown->wait);
+	writer_seconds(writer, "free_in", value_number(shown->free_s));
 	writer_text(writer, "place", place);
 }
 
@@ -353,7 +344,7 @@ static void write_limit(struct writer *writer, struct quota_counter counters[],
 	writer_row(writer, &(const struct limit_shown){ .of = of, .file = file, .line = line,
 	    .period_s = limit->period_s, .kind = limit->kind % QUOTA_KINDS,
 	    .used = used_of(counters, limit, now_ns), .most = limit->most,
-	    .wait = wait_value(counters, limit, now_ns) });
+	    .free_s = wait_s(counters, limit, now_ns) });
 }
 
 static void write_limits(void *context, struct writer *writer) {

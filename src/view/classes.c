@@ -65,8 +65,7 @@ static int compare_places(const void *a, const void *b, void *context) {
 	return order_then(ORDER(of_one, of_other), (int)one->record - (int)other->record);
 }
 
-/* As the configuration has them.  False: no memory. */
-static bool read_in_order(const struct view *view, struct view_classes *out) {
+bool view_classes_read_in_order(const struct view *view, struct view_classes *out) {
 	const struct generation *g = view->generation;
 	uint32_t *places = calloc(UINT16_MAX + 1, sizeof(*places));
 
@@ -184,7 +183,7 @@ static void write_table(struct view_classes *classes, struct writer *writer,
 int view_classes_write(const struct view *view, struct writer *writer, unsigned *torn) {
 	struct view_classes classes;
 
-	if (!read_in_order(view, &classes))
+	if (!view_classes_read_in_order(view, &classes))
 		return -1;
 	*torn = classes.torn;
 	write_table(&classes, writer, NULL);
@@ -248,7 +247,7 @@ int view_classes_page(const struct view *view, const struct page_choice *choice,
 	struct view_classes classes;
 	size_t total, found;
 
-	if (!read_in_order(view, &classes))
+	if (!view_classes_read_in_order(view, &classes))
 		return -1;
 	list = classes.list;
 	total = classes.count;

@@ -18,6 +18,8 @@ bool view_class_find(const struct view *view, const char *name, struct reader_cl
 
 /* False: no memory. */
 bool view_classes_read(const struct view *view, struct view_classes *out);
+/* As the configuration has them, removed ones behind. */
+bool view_classes_read_in_order(const struct view *view, struct view_classes *out);
 
 /* What this node may use of a class whose limits hold for all nodes of a cluster. */
 struct view_share {

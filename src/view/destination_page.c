@@ -130,34 +130,30 @@ struct order {
 	const struct page_choice *choice;
 };
 
-static int64_t end_of(const struct entry *one) {
-	return one->trouble.rank >= 2 ? one->until_ns : 0;
+/* The greater ones come first, and equal ones by name. */
+static int64_t weight_of(const struct entry *one, enum page_sort sort) {
+	switch (sort) {
+	case PAGE_BY_LOAD:
+		return one->trouble.in_flight;
+	case PAGE_BY_WINDOW:
+		return one->window;
+	case PAGE_BY_END:
+		return one->trouble.rank >= 2 ? one->until_ns : 0;
+	default:
+		return 0;
+	}
 }
 
 static int entry_compare(const void *a, const void *b, void *context) {
 	const struct order *order = context;
 	const struct entry *one = &order->entries[*(const uint32_t *)a];
 	const struct entry *other = &order->entries[*(const uint32_t *)b];
-	int result = 0;
+	enum page_sort sort = order->choice->sort;
+	int result = sort == PAGE_BY_TROUBLE ?
+	    view_trouble_compare(&one->trouble, &other->trouble) :
+	    ORDER(weight_of(other, sort), weight_of(one, sort));
 
-	switch (order->choice->sort) {
-	case PAGE_BY_LOAD:
-		result = ORDER(other->trouble.in_flight, one->trouble.in_flight);
-		break;
-	case PAGE_BY_WINDOW:
-		result = ORDER(other->window, one->window);
-		break;
-	case PAGE_BY_END:
-		result = ORDER(end_of(other), end_of(one));
-		break;
-	case PAGE_BY_TROUBLE:
-		result = view_trouble_compare(&one->trouble, &other->trouble);
-		break;
-	default:
-		break;
-	}
-	if (result == 0)
-		result = strcmp(one->name, other->name);
+	result = order_then(result, strcmp(one->name, other->name));
 	return order->choice->reversed ? -result : result;
 }
 

@@ -248,9 +248,7 @@ size_t status_mtas_unread(const struct view *view, char *out, size_t size) {
 
 	out[0] = '\0';
 	for (unsigned i = 0; g != NULL && i < g->mta_count; i++) {
-		const char *text = generation_text(g, g->mtas[i].log);
-		struct view_log log = view_log(view->reader, text);
-		const char *note = log_note(view, text, &log);
+		const char *note = status_mta_unread(view, i);
 
 		if (note != NULL)
 			length = text_append(out, size, length, "%s%s: %s",

@@ -413,6 +413,18 @@ void writer_truth(struct writer *writer, const char *name, bool truth) {
 	writer_member(writer, name, COLUMN_TRUTH, value_truth(truth));
 }
 
+void writer_message(const struct writer *writer, const char *place, const char *severity,
+    const char *text) {
+	writer_print(writer->out, place);
+	fputs(place[0] == '\0' ? "" : ": ", writer->out);
+	writer_tone(writer, strcmp(severity, "error") == 0 ? TONE_BAD : TONE_WARN);
+	writer_print(writer->out, severity);
+	writer_tone(writer, TONE_NONE);
+	fputs(": ", writer->out);
+	writer_print(writer->out, text);
+	putc('\n', writer->out);
+}
+
 bool writer_finish(const struct writer *writer) {
 	return fflush(writer->out) == 0 && ferror(writer->out) == 0;
 }

@@ -216,6 +216,10 @@ void writer_tone(const struct writer *writer, enum tone tone);
  * may be NULL). */
 size_t writer_print(FILE *out, const char *text);
 
+/* For people, "FILE:LINE: error: TEXT"; any other severity is no error.  place "": nowhere. */
+void writer_message(const struct writer *writer, const char *place, const char *severity,
+    const char *text);
+
 /* Flushes; false: something could not be written. */
 bool writer_finish(const struct writer *writer);
 

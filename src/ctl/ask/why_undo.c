@@ -305,14 +305,9 @@ struct stop_search {
 
 /* A class that is written with capitals is known by its id alone. */
 static bool is_named(const struct decided *d, const char *name) {
-	static const char prefix[] = "class:";
-
-	if ((d->flags & DECIDED_IS_CLASS) != 0) {
-		if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
-			return false;
-		name += sizeof(prefix) - 1;
-	}
-	return strcasecmp(name, decided_text(d, DECIDED_NAME)) == 0;
+	if ((d->flags & DECIDED_IS_CLASS) != 0)
+		name = view_class_of(name);
+	return name != NULL && strcasecmp(name, decided_text(d, DECIDED_NAME)) == 0;
 }
 
 /* What has that id counts, else what has that name. */
@@ -330,7 +325,7 @@ static void take_stop(const struct stop_search *search, uint64_t by, const char 
 static void look_at_window(void *context, const struct destination_window *window) {
 	const struct window *w = &window->state.window;
 
-	if (window->state.begun && (w->state == WINDOW_DEAD || w->state == WINDOW_HELD))
+	if (window->state.begun && window_is_shut(w))
 		take_stop(context, window->event, window->name, w->until_ns);
 }
 
@@ -365,8 +360,7 @@ static void look_there(void *context, const struct destination_window *window) {
 
 	if (search->found || window->shared.hold_node == SHARED_OURS ||
 	    window->shared.hold_id != search->id || !window->state.begun ||
-	    (w->state != WINDOW_DEAD && w->state != WINDOW_HELD) ||
-	    w->until_ns <= search->sources->now_ns)
+	    !window_is_shut(w) || w->until_ns <= search->sources->now_ns)
 		return;
 	search->found = true;
 	search->out->here = window->event;

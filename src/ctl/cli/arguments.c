@@ -65,6 +65,7 @@ static const struct {
 #undef OPTION
 };
 
+#define GIVEN_MAX	64	/* of a command's words */
 #define OWN_OPTIONS_MAX	64	/* given at once */
 
 struct parse {
@@ -172,99 +173,70 @@ static enum request try_help(enum command command) {
 	return REQUEST_WRONG;
 }
 
-/* How many of argv's words are the command's words (all of them, or 0); when
- * argv ends too early, *partial. */
-static int match_words(const char *words, int argc, char **argv, bool *partial) {
-	int matched = 0;
-
-	while (*words != '\0') {
-		size_t length = strcspn(words, " ");
-
-		if (matched == argc) {
-			*partial = matched > 0;
-			return 0;
-		}
-		if (strlen(argv[matched]) != length ||
-		    memcmp(argv[matched], words, length) != 0) {
-			*partial = matched > 0;
-			return 0;
-		}
-		matched++;
-		words += length;
-		words += strspn(words, " ");
-	}
-	return matched;
+/* The first word of it, and a second one that a command may have. */
+static const char *command_given(int argc, char **argv, char out[GIVEN_MAX]) {
+	out[0] = '\0';
+	(void)text_append(out, GIVEN_MAX, 0, "%s%s%s", argv[0], argc > 1 ? " " : "",
+	    argc > 1 ? argv[1] : "");
+	return out;
 }
 
-/* The program that has this command now, or NULL. */
-static const char *find_moved(const char *word) {
-	static const struct {
-		const char *word, *program;
-	} moved[] = {
-#define RENAMED_SETTING(path, old_name)
-#define RENAMED_COMMAND(symbol, word)
-#define MOVED_COMMAND(word, program) { word, program },
-#include "defs/renamed.def"
-#undef MOVED_COMMAND
-#undef RENAMED_COMMAND
-#undef RENAMED_SETTING
-	};
+/* Those words have a blank between them, or none: COMMAND_COUNT. */
+static enum command find_exact(const char *words) {
+	unsigned i = 0;
 
-	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
-		if (strcmp(moved[i].word, word) == 0)
-			return moved[i].program;
-	return NULL;
+	while (i < COMMAND_COUNT && strcmp(commands[i].words, words) != 0)
+		i++;
+	return (enum command)i;
+}
+
+/* Is this the first of its two words? */
+static bool begins_with(enum command command, const char *word) {
+	size_t length = strlen(word);
+
+	return strncmp(commands[command].words, word, length) == 0 &&
+	    commands[command].words[length] == ' ';
+}
+
+static bool is_near(const char *given, const char *meant, unsigned *best) {
+	unsigned distance = text_distance(given, meant);
+
+	if (distance >= *best || distance > (strlen(given) + 1) / 3)
+		return false;
+	*best = distance;
+	return true;
 }
 
 static void complain_unknown(int argc, char **argv) {
-	const char *moved = find_moved(argv[0]);
 	unsigned best = UINT32_MAX;
 	const char *nearest = NULL;
-	char given[64];
+	char given[GIVEN_MAX];
 
-	for (size_t i = 0; i < COMMAND_COUNT; i++) {
-		bool two = strchr(commands[i].words, ' ') != NULL && argc > 1;
-		unsigned d;
-
-		given[0] = '\0';
-		text_append(given, sizeof(given), 0, "%s%s%s", argv[0], two ? " " : "",
-		    two ? argv[1] : "");
-		d = text_distance(given, commands[i].words);
-		if (d < best && d <= (strlen(given) + 1) / 3) {
-			best = d;
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (is_near(command_given(strchr(commands[i].words, ' ') != NULL ? argc : 1, argv,
+		    given), commands[i].words, &best))
 			nearest = commands[i].words;
-		}
-	}
-	if (moved != NULL)
-		ctl_complain("\"%s\" is a program of its own: use %s", argv[0], moved);
-	else if (nearest != NULL)
+	if (nearest != NULL)
 		ctl_complain("unknown command \"%s\"; did you mean \"%s\"?", argv[0], nearest);
 	else
 		ctl_complain("unknown command \"%s\"; see posternctl --help",
 		    argv[0]);
 }
 
-static bool asks_for_help(const char *word) {
-	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
-
 /* Lists every command that begins so, or names the one that was meant. */
 static void complain_unfinished(int argc, char **argv) {
-	size_t first = strlen(argv[0]);
 	const char *nearest = NULL;
 	char list[256] = "";
 	size_t length = 0;
 
 	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
-		bool partial = false;
+		unsigned any = UINT32_MAX;
 
-		(void)match_words(commands[i].words, argc, argv, &partial);
-		if (!partial)
+		if (!begins_with((enum command)i, argv[0]))
 			continue;
 		length = text_append(list, sizeof(list), length, "%s\"%s\"",
 		    length > 0 ? " or " : "", commands[i].words);
-		if (argc > 1 && text_distance(argv[1], commands[i].words + first + 1) <=
-		    (strlen(argv[1]) + 1) / 3)
+		if (argc > 1 && is_near(argv[1], strchr(commands[i].words, ' ') + 1, &any))
 			nearest = commands[i].words;
 	}
 	if (nearest != NULL)
@@ -274,64 +246,65 @@ static void complain_unfinished(int argc, char **argv) {
 		ctl_complain("%s: missing subcommand: use %s", argv[0], list);
 }
 
-/* The command that had this word in the previews, or COMMAND_COUNT. */
-static enum command find_renamed(const char *word) {
+/* The command that had this word in the previews, or COMMAND_COUNT; of a program that has it
+ * now that is said. */
+static enum command find_renamed(const char *word, bool *is_moved) {
 	static const struct {
-		enum command command;
 		const char *word;
+		enum command command;
+		const char *program;
 	} renamed[] = {
 #define RENAMED_SETTING(path, old_name)
-#define RENAMED_COMMAND(symbol, word) { COMMAND_##symbol, word },
-#define MOVED_COMMAND(word, program)
+#define RENAMED_COMMAND(symbol, word) { word, COMMAND_##symbol, NULL },
+#define MOVED_COMMAND(word, program) { word, COMMAND_COUNT, program },
 #include "defs/renamed.def"
 #undef MOVED_COMMAND
 #undef RENAMED_COMMAND
 #undef RENAMED_SETTING
 	};
 
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
-		if (strcmp(renamed[i].word, word) == 0) {
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+		if (strcmp(renamed[i].word, word) != 0)
+			continue;
+		*is_moved = renamed[i].program != NULL;
+		if (*is_moved)
+			ctl_complain("\"%s\" is a program of its own: use %s", word,
+			    renamed[i].program);
+		else
 			ctl_complain("\"%s\" is the new name of \"%s\"",
 			    commands[renamed[i].command].words, word);
-			return renamed[i].command;
-		}
+		return renamed[i].command;
+	}
 	return COMMAND_COUNT;
 }
 
-/* Was only the first of its two words given? */
-static bool is_unfinished(enum command command, const char *word, int used) {
-	const char *words = commands[command].words;
-	size_t length = strcspn(words, " ");
+/* Finds the command and steps over its words, or COMMAND_COUNT.  *family: only the first of its
+ * two words was given, with --help. */
+static enum command find_command(int argc, char **argv, int *used, bool *family) {
+	char given[GIVEN_MAX];
+	unsigned command = argc > 1 ? find_exact(command_given(argc, argv, given)) : COMMAND_COUNT;
+	bool is_moved = false;
 
-	return used == 1 && words[length] != '\0' && strlen(word) == length &&
-	    memcmp(word, words, length) == 0;
-}
-
-/* Finds the command and steps over its words, or COMMAND_COUNT. */
-static enum command find_command(int argc, char **argv, int *used) {
-	enum command begun = COMMAND_COUNT;
-
-	for (unsigned i = 0; i < COMMAND_COUNT; i++) {
-		bool partial = false;
-
-		*used = match_words(commands[i].words, argc, argv, &partial);
-		if (*used > 0)
-			return (enum command)i;
-		if (partial && begun == COMMAND_COUNT)
-			begun = (enum command)i;
-	}
-	if (begun == COMMAND_COUNT) {
-		*used = 1;
-		begun = find_renamed(argv[0]);
-		if (begun != COMMAND_COUNT)
-			return begun;
-		complain_unknown(argc, argv);
-	} else if (argc > 1 && asks_for_help(argv[1])) {
-		*used = 1;
-		return begun;
-	} else {
+	*used = 2;
+	if (command != COMMAND_COUNT)
+		return (enum command)command;
+	*used = 1;
+	if (strchr(argv[0], ' ') == NULL)
+		command = find_exact(argv[0]);
+	if (command == COMMAND_COUNT)
+		command = find_renamed(argv[0], &is_moved);
+	if (command != COMMAND_COUNT || is_moved)
+		return (enum command)command;
+	for (command = 0; command < COMMAND_COUNT && !begins_with((enum command)command, argv[0]);)
+		command++;
+	*family = command != COMMAND_COUNT && argc > 1 &&
+	    (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+	if (*family)
+		return (enum command)command;
+	if (command != COMMAND_COUNT)
 		complain_unfinished(argc, argv);
-	}
+	else
+		complain_unknown(argc, argv);
 	return COMMAND_COUNT;
 }
 
@@ -387,23 +360,25 @@ static enum request parse_help(int argc, char **argv, enum command *command) {
 	static char option[] = "--help";
 	char *words[] = { argc > 1 ? argv[1] : option, argc > 2 ? argv[2] : option, option };
 	int count = argc > 2 ? 3 : argc, used = 0;
+	bool family = false;
 
 	if (argc == 1)
 		return REQUEST_HELP;
-	*command = find_command(count, words, &used);
+	*command = find_command(count, words, &used, &family);
 	if (*command == COMMAND_COUNT)
 		return REQUEST_WRONG;
 	if (used < argc - 1) {
 		ctl_complain("help: unexpected argument \"%s\"", argv[1 + used]);
 		return try_help(*command);
 	}
-	return is_unfinished(*command, words[0], used) ? REQUEST_HELP_FAMILY : REQUEST_HELP;
+	return family ? REQUEST_HELP_FAMILY : REQUEST_HELP;
 }
 
 enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
     enum command *command) {
 	static char name[] = "posternctl";	/* in getopt's complaints */
 	struct parse parse = { .ctl = ctl, .json = json };
+	bool family = false;
 	int used = 0;
 
 	*command = COMMAND_COUNT;
@@ -418,10 +393,10 @@ enum request arguments_parse(int argc, char **argv, struct ctl *ctl, bool *json,
 	}
 	if (strcmp(argv[optind], "help") == 0)
 		return parse_help(argc - optind, argv + optind, command);
-	*command = find_command(argc - optind, argv + optind, &used);
+	*command = find_command(argc - optind, argv + optind, &used, &family);
 	if (*command == COMMAND_COUNT)
 		return REQUEST_WRONG;
-	if (is_unfinished(*command, argv[optind], used))
+	if (family)
 		return REQUEST_HELP_FAMILY;
 	/* getopt takes up where the command's words end, as if they were argv[0] */
 	argc -= optind + used - 1;

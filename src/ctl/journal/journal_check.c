@@ -47,7 +47,7 @@ static void note_finding(struct checking *checking, enum finding finding,
 	struct journal_place_text file;
 	const char *severity = finding == FINDING_TORN || finding == FINDING_FOREIGN ||
 	    finding == FINDING_KEPT ? "note" : "error";
-	char text[512];
+	char text[512], where[sizeof(file.text) + 16];
 	va_list arguments;
 
 	va_start(arguments, format);
@@ -70,14 +70,8 @@ static void note_finding(struct checking *checking, enum finding finding,
 		writer_row_end(writer);
 		return;
 	}
-	writer_print(writer->out, file.text);
-	fprintf(writer->out, ":%" PRIu32 ": ", place.offset);
-	writer_tone(writer, *severity == 'e' ? TONE_BAD : TONE_WARN);
-	fputs(severity, writer->out);
-	writer_tone(writer, TONE_NONE);
-	fputs(": ", writer->out);
-	writer_print(writer->out, text);
-	putc('\n', writer->out);
+	snprintf(where, sizeof(where), "%s:%" PRIu32, file.text, place.offset);
+	writer_message(writer, where, severity, text);
 }
 
 /* --- positions ---------------------------------------------------------------------------- */

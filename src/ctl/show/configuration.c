@@ -27,6 +27,8 @@
 /* line 0: the file as a whole */
 static void write_message(struct writer *writer, const char *file, uint32_t line,
     const char *severity, const char *text) {
+	char place[PATH_MAX + 16];
+
 	if (writer->json) {
 		writer_row_begin(writer);
 		writer_text(writer, "file", file);
@@ -36,18 +38,9 @@ static void write_message(struct writer *writer, const char *file, uint32_t line
 		writer_row_end(writer);
 		return;
 	}
-	if (file[0] != '\0') {
-		writer_print(writer->out, file);
-		if (line != 0)
-			fprintf(writer->out, ":%u", (unsigned)line);
-		fputs(": ", writer->out);
-	}
-	writer_tone(writer, strcmp(severity, "error") == 0 ? TONE_BAD : TONE_WARN);
-	writer_print(writer->out, severity);
-	writer_tone(writer, TONE_NONE);
-	fputs(": ", writer->out);
-	writer_print(writer->out, text);
-	putc('\n', writer->out);
+	(void)text_append(place, sizeof(place), 0, line != 0 && file[0] != '\0' ? "%s:%u" : "%s",
+	    file, (unsigned)line);
+	writer_message(writer, place, severity, text);
 }
 
 static void write_messages(struct writer *writer, const struct config_messages *messages) {

@@ -37,6 +37,11 @@ struct top_class {
 	struct view_share share;	/* where class.shared */
 };
 
+/* Of a class, at the last look. */
+struct top_counted {
+	uint64_t admitted, refused;
+};
+
 /* The header's words of it. */
 struct top_cluster {
 	bool is_there;			/* one is configured */
@@ -72,6 +77,7 @@ struct top {
 
 	struct top_class *classes;
 	size_t class_count;
+	struct top_counted counted_of[UINT16_MAX + 1];	/* by its record */
 	struct view_choice choice;	/* by the filter */
 	struct view_destinations found;
 	struct view_destination *destinations;	/* of these */

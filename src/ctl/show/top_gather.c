@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "ctl/act/state.h"
@@ -41,82 +40,48 @@ static bool wants(const void *context, const char *name) {
 
 /* --- classes ------------------------------------------------------------------------------ */
 
-#define RECORDS		(UINT16_MAX + 1)
-
-/* The classes of the last look, to tell rates from; and those of this one. */
-struct class_work {
-	struct top *top;
-	const struct top_class *before;
-	uint32_t *before_of;	/* a class's record: 1 + its place in that; 0: none */
-	uint32_t *place_of;	/* 1 + its place in the configuration */
-	double seconds;		/* since then; 0: there was none */
-	struct top_class *list;
-	size_t count, size;
-	bool no_memory;
-};
-
 /* A count that fell is of another segment. */
 static double rate_of(uint64_t now, uint64_t before, double seconds) {
 	return seconds <= 0 || now < before ? 0 : (double)(now - before) / seconds;
 }
 
-static void take_class(void *context, const struct reader_class *class) {
-	struct class_work *work = context;
-	const struct top_class *before;
+static void take_class(struct top *top, const struct reader_class *class, uint32_t place,
+    double seconds) {
+	struct top_counted *before = &top->counted_of[class->record];
 	struct view_share share = { .share = 0 };
-	struct top_class *taken;
-	uint32_t was;
 
-	if (view_class_share(&work->top->view, class, &share))
-		work->top->cluster.overhang += share.overhang;
-	if (work->no_memory || strcasestr(class->name, work->top->filter) == NULL)
-		return;
-	work->no_memory = !array_grow(&work->list, &work->size, work->count,
-	    sizeof(*work->list));
-	if (work->no_memory)
-		return;
-	taken = &work->list[work->count++];
-	was = work->before_of[class->record];
-	before = was == 0 ? NULL : &work->before[was - 1];
-	work->top->shares |= class->shared;
-	*taken = (struct top_class){ .class = *class, .share = share,
-		.trouble = view_class_trouble(&work->top->view, class),
-		.place = work->place_of[class->record] - 1 };	/* none: the last */
-	if (before != NULL && strcmp(before->class.name, class->name) == 0) {
-		taken->admitted = rate_of(class->admitted, before->class.admitted, work->seconds);
-		taken->refused = rate_of(class->refused, before->class.refused, work->seconds);
+	if (view_class_share(&top->view, class, &share))
+		top->cluster.overhang += share.overhang;
+	if (strcasestr(class->name, top->filter) != NULL) {
+		top->shares |= class->shared;
+		top->classes[top->class_count++] = (struct top_class){ .class = *class,
+			.share = share, .place = place,
+			.trouble = view_class_trouble(&top->view, class),
+			.admitted = rate_of(class->admitted, before->admitted, seconds),
+			.refused = rate_of(class->refused, before->refused, seconds) };
 	}
-}
-
-static void index_classes(struct class_work *work, size_t before_count) {
-	const struct generation *g = work->top->view.generation;
-
-	for (size_t i = 0; i < before_count; i++)
-		work->before_of[work->before[i].class.record] = (uint32_t)i + 1;
-	for (uint32_t i = 0; g != NULL && i < g->class_count; i++)
-		work->place_of[generation_class(g, i)->record % RECORDS] = i + 1;
+	*before = (struct top_counted){ class->admitted, class->refused };
 }
 
 static bool gather_classes(struct top *top, double seconds) {
-	struct class_work work = { .top = top, .before = top->classes, .seconds = seconds,
-		.before_of = calloc(2 * (size_t)RECORDS, sizeof(uint32_t)) };
+	struct view_classes found;
+	struct top_class *list = NULL;
 
-	if (work.before_of == NULL)
-		return false;
-	work.place_of = work.before_of + RECORDS;
-	index_classes(&work, top->class_count);
-	top->cluster.overhang = 0;
-	top->shares = false;
-	(void)reader_classes(top->view.reader, take_class, &work);
-	free(work.before_of);
-	if (work.no_memory) {
-		free(work.list);
+	if (view_classes_read_in_order(&top->view, &found))
+		list = calloc(found.count + 1, sizeof(*list));
+	if (list == NULL) {
+		free(found.list);
 		errno = ENOMEM;
 		return false;
 	}
 	free(top->classes);
-	top->classes = work.list;
-	top->class_count = work.count;
+	top->classes = list;
+	top->class_count = 0;
+	top->cluster.overhang = 0;
+	top->shares = false;
+	for (uint32_t i = 0; i < found.count; i++)
+		take_class(top, &found.list[i], found.list[i].removed ? UINT32_MAX : i, seconds);
+	free(found.list);
 	return true;
 }
 

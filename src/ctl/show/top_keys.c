@@ -17,7 +17,6 @@
 #include "ctl/cli/program.h"
 #include "ctl/show/top.h"
 
-#define CLASS_PREFIX	"class:"
 #define WORDS_MAX	16
 #define DURATION_MAX	16
 
@@ -144,10 +143,11 @@ struct target {
 };
 
 static void take_name(struct target *target, const char *name) {
-	if (strncmp(name, CLASS_PREFIX, sizeof(CLASS_PREFIX) - 1) == 0) {
-		target->is_class = true;
-		name += sizeof(CLASS_PREFIX) - 1;
-	}
+	const char *class = view_class_of(name);
+
+	target->is_class |= class != NULL;
+	if (class != NULL)
+		name = class;
 	text_copy(target->name, sizeof(target->name), name, strlen(name));
 }
 

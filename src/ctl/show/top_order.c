@@ -32,11 +32,6 @@ const char *top_sort_word(enum top_pane pane, unsigned sort) {
 	    pane == TOP_DESTINATIONS ? destination_words[sort] : "time";
 }
 
-/* Numbers: the greater ones first. */
-static int down(double one, double other) {
-	return ORDER(other, one);
-}
-
 /* How near the first of its limits it is. */
 static double load_of(const struct top_class *class) {
 	double limit = class->class.shared ? (double)class->share.share :
@@ -46,66 +41,54 @@ static double load_of(const struct top_class *class) {
 	return class->class.open / (limit > 0 ? limit : 0.5);
 }
 
-static int compare_classes(const struct top_class *one, const struct top_class *other,
-    unsigned sort) {
-	int order = 0;
-
+/* The greater ones come first, and equal ones by name. */
+static double class_weight(const struct top_class *one, unsigned sort) {
 	switch (sort) {
 	case CLASS_BY_TROUBLE:
-		order = down(one->trouble, other->trouble);
-		break;
+		return one->trouble;
 	case CLASS_BY_LOAD:
-		order = down(load_of(one), load_of(other));
-		break;
+		return load_of(one);
 	case CLASS_BY_OPEN:
-		order = down(one->class.open, other->class.open);
-		break;
+		return one->class.open;
 	case CLASS_BY_REFUSED:
-		order = down(one->refused, other->refused);
-		break;
+		return one->refused;
 	case CLASS_AS_CONFIGURED:
-		order = -down(one->place, other->place);
-		break;
+		return -(double)one->place;
 	default:
-		break;
+		return 0;
 	}
-	return order_then(order, strcmp(one->class.name, other->class.name));
 }
 
-static int compare_destinations(const struct view_destination *one,
-    const struct view_destination *other, unsigned sort) {
-	int order = 0;
-
+static double destination_weight(const struct view_destination *one, unsigned sort) {
 	switch (sort) {
-	case DESTINATION_BY_TROUBLE:
-		order = view_trouble_compare(&one->trouble, &other->trouble);
-		break;
 	case DESTINATION_BY_FLIGHT:
-		order = down(one->in_flight, other->in_flight);
-		break;
+		return one->in_flight;
 	case DESTINATION_BY_WINDOW:
-		order = down(one->window, other->window);
-		break;
+		return one->window;
 	case DESTINATION_BY_END:
-		order = down((double)one->until_ns, (double)other->until_ns);
-		break;
+		return (double)one->until_ns;
 	default:
-		break;
+		return 0;
 	}
-	return order != 0 ? order : strcmp(one->name, other->name);
 }
 
 static int by_class(const void *a, const void *b, void *context) {
+	const struct top_class *one = a, *other = b;
 	const struct top_list *list = context;
-	int order = compare_classes(a, b, list->sort);
+	int order = order_then(ORDER(class_weight(other, list->sort),
+	    class_weight(one, list->sort)), strcmp(one->class.name, other->class.name));
 
 	return list->reversed ? -order : order;
 }
 
 static int by_destination(const void *a, const void *b, void *context) {
+	const struct view_destination *one = a, *other = b;
 	const struct top_list *list = context;
-	int order = compare_destinations(a, b, list->sort);
+	int order = list->sort == DESTINATION_BY_TROUBLE ?
+	    view_trouble_compare(&one->trouble, &other->trouble) :
+	    ORDER(destination_weight(other, list->sort), destination_weight(one, list->sort));
 
+	order = order_then(order, strcmp(one->name, other->name));
 	return list->reversed ? -order : order;
 }
 

@@ -111,8 +111,8 @@ static const char *read_question(const struct control_frame *request,
 	return NULL;
 }
 
-void control_answer_limit(struct control_writer *writer, const char *key,
-    uint32_t limit) {
+/* Unless there is none. */
+static void add_limit(struct control_writer *writer, const char *key, uint32_t limit) {
 	if (limit != LIMIT_NONE)
 		control_writer_add(writer, key, "%u", limit);
 }
@@ -145,15 +145,22 @@ void control_answer_decision(struct control_writer *writer,
 	control_writer_add(writer, "observed", "%d", answer->observed);
 }
 
-void control_answer_in_force(struct control_writer *writer, const struct engine *engine,
-    const struct generation *generation, uint32_t class_index) {
+void control_answer_counts(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const struct answer *answer, uint32_t open) {
+	const struct generation_class *class =
+	    generation_class(generation, answer->class_index);
 	struct limits whole;
 
-	if (!generation_class(generation, class_index)->shared)
+	control_writer_add(writer, "count", "%u", answer->decision.count);
+	add_limit(writer, "limit", answer->decision.limit);
+	control_writer_add(writer, "open", "%u", open);
+	add_limit(writer, "hold_at", class->limits.sessions);
+	add_limit(writer, "refuse_at", class->limits.inbound);
+	if (!class->shared)
 		return;
-	shares_whole(engine, generation, class_index, clock_now_ns(), &whole);
-	control_answer_limit(writer, "sessions_in_force", whole.sessions);
-	control_answer_limit(writer, "inbound_in_force", whole.inbound);
+	shares_whole(engine, generation, answer->class_index, clock_now_ns(), &whole);
+	add_limit(writer, "sessions_in_force", whole.sessions);
+	add_limit(writer, "inbound_in_force", whole.inbound);
 }
 
 static void add_class(struct control_writer *writer, const struct engine *engine,
@@ -165,15 +172,10 @@ static void add_class(struct control_writer *writer, const struct engine *engine
 	control_answer_class(writer, generation, answer);
 	if (answer->decision.reason == REASON_EXEMPT)
 		return;
-	control_writer_add(writer, "count", "%u", answer->decision.count);
-	control_answer_limit(writer, "limit", answer->decision.limit);
-	control_writer_add(writer, "open", "%u", open);
-	control_answer_limit(writer, "hold_at", class->limits.sessions);
-	control_answer_limit(writer, "refuse_at", class->limits.inbound);
-	control_answer_in_force(writer, engine, generation, answer->class_index);
+	control_answer_counts(writer, engine, generation, answer, open);
 	if (class->has_client_limit)
 		control_writer_add(writer, "client_open", "%u", client_open);
-	control_answer_limit(writer, "client_sessions", class->limits.client_sessions);
+	add_limit(writer, "client_sessions", class->limits.client_sessions);
 }
 
 /* Is there a mail server of this kind, as far as the configuration says? */

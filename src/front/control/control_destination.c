@@ -31,20 +31,6 @@ static void add_relay(struct control_writer *writer,
 		    found->relay_name);
 }
 
-static void add_counts(struct control_writer *writer, const struct engine *engine,
-    const struct generation *generation, const struct answer *answer,
-    uint32_t open) {
-	const struct limits *limits =
-	    &generation_class(generation, answer->class_index)->limits;
-
-	control_writer_add(writer, "count", "%u", answer->decision.count);
-	control_answer_limit(writer, "limit", answer->decision.limit);
-	control_writer_add(writer, "open", "%u", open);
-	control_answer_limit(writer, "hold_at", limits->sessions);
-	control_answer_limit(writer, "refuse_at", limits->inbound);
-	control_answer_in_force(writer, engine, generation, answer->class_index);
-}
-
 /* What a Postfix's queue manager is told about mail for it. */
 static void add_hint(struct control_writer *writer, const struct engine *engine,
     const struct generation *generation, const char *destination, size_t length,
@@ -62,9 +48,13 @@ static void add_hint(struct control_writer *writer, const struct engine *engine,
 	control_writer_add(writer, "doubt_text", "%s", hint.why);
 }
 
+static bool is_stopped(const struct window_view *view) {
+	return view->state == WINDOW_DEAD || view->state == WINDOW_HELD;
+}
+
 /* What a mail server that asks before it connects would be answered. */
 static const char *window_answer(const struct window_view *view) {
-	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
+	if (is_stopped(view))
 		return "suspended";
 	if (view->in_flight < view->window)
 		return "go";
@@ -78,10 +68,6 @@ static void add_why(struct control_writer *writer, uint64_t id) {
 	if (id != 0)
 		control_writer_add(writer, "why", "posternctl why %s",
 		    decision_id_text(id, text));
-}
-
-static bool is_stopped(const struct window_view *view) {
-	return view->state == WINDOW_DEAD || view->state == WINDOW_HELD;
 }
 
 /* What stopped it, here or at the node that said so. */
@@ -186,7 +172,7 @@ static size_t destination_explain(struct engine *engine, const struct generation
 	    class_source_word(explained.found.source));
 	add_relay(&writer, &explained.found);
 	if (answer->rule != CLASS_NO_RULE)
-		add_counts(&writer, engine, generation, answer, open);
+		control_answer_counts(&writer, engine, generation, answer, open);
 	add_suspension(answer, engine, generation, destination, length);
 	control_answer_decision(&writer, answer);
 	add_window(&writer, engine, generation, destination, length);

@@ -14,17 +14,14 @@
 void control_answer_begin(struct control_writer *writer, char *out);
 size_t control_answer_finish(struct control_writer *writer, char *out);
 
-/* A limit, unless there is none. */
-void control_answer_limit(struct control_writer *writer, const char *key,
-    uint32_t limit);
-
 /* class, rule, file, line; the answer has a rule. */
 void control_answer_class(struct control_writer *writer,
     const struct generation *generation, const struct answer *answer);
 
-/* sessions_in_force, inbound_in_force: of a class whose limits hold for all machines. */
-void control_answer_in_force(struct control_writer *writer, const struct engine *engine,
-    const struct generation *generation, uint32_t class_index);
+/* count, limit, open, hold_at, refuse_at, and of a class whose limits hold for all machines
+ * sessions_in_force and inbound_in_force; the answer has a rule. */
+void control_answer_counts(struct control_writer *writer, const struct engine *engine,
+    const struct generation *generation, const struct answer *answer, uint32_t open);
 
 /* verdict, reason, observed */
 void control_answer_decision(struct control_writer *writer,
