@@ -257,15 +257,15 @@ void view_decided_row(struct writer *writer, const struct decided *decided, int6
 	writer_row(writer, &(const struct timed){ decided, wall_ns });
 }
 
-void view_decided_put(struct writer *writer, const struct decided *decided, int64_t wall_ns,
-    const char *kind) {
+void view_decided_put(struct writer *writer, const struct decided *decided, int64_t wall_ns) {
 	const char *text = decided_text(decided, DECIDED_REASON);
 	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], what[VIEW_DECIDED_MAX];
 
 	view_decided_say(decided, what);
 	writer_text(writer, "id", decision_id_text(decided->id, id));
 	writer_text(writer, "time", view_time(wall_ns, time));
-	writer_text(writer, "kind", kind);
+	writer_text(writer, "kind", writer->json ? decided_word(decided->kind) :
+	    decided_shown_word(decided));
 	writer_text(writer, "what", what);
 	writer_text_if(writer, "text", text);
 }
@@ -276,8 +276,7 @@ static void timed_row(void *context, struct writer *writer, const void *item) {
 	const struct decided *decided = timed->decided == NULL ? &none : timed->decided;
 
 	(void)context;
-	view_decided_put(writer, decided, timed->wall_ns, writer->json ?
-	    decided_word(decided->kind) : decided_shown_word(decided));
+	view_decided_put(writer, decided, timed->wall_ns);
 }
 
 void view_decided_table(struct writer *writer, const char *name,

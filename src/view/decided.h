@@ -25,8 +25,7 @@ void view_decided_table(struct writer *writer, const char *name,
     void (*rows)(void *context, struct writer *writer), void *context);
 void view_decided_row(struct writer *writer, const struct decided *decided, int64_t wall_ns);
 /* Its members: id, time, kind, what, text. */
-void view_decided_put(struct writer *writer, const struct decided *decided, int64_t wall_ns,
-    const char *kind);
+void view_decided_put(struct writer *writer, const struct decided *decided, int64_t wall_ns);
 
 /* The latest of both rings, `most` of each, in the order of time; but for those about one
  * recipient.  -1: no memory (errno). */

@@ -94,7 +94,7 @@ static void group_row(void *context, struct writer *writer, const void *item) {
 	const char *subject = subject_of(d, about);
 	int64_t ago_ns = groups->now_ns - group->first_ns;
 
-	view_decided_put(writer, d, group->last_wall_ns, decided_word(d->kind));
+	view_decided_put(writer, d, group->last_wall_ns);
 	writer_number(writer, "count", group->count);
 	writer_seconds(writer, "first", value_number(ago_ns < 0 ? 0 : (uint64_t)(ago_ns /
 	    NS_PER_SECOND)));
@@ -181,16 +181,13 @@ static void groups_add(void *context, const struct decided *d) {
 
 int decision_groups_write(const struct view *view, const struct decision_choice *choice,
     struct writer *writer, const char *name) {
-	struct groups *groups = malloc(sizeof(*groups));
+	struct groups groups;
 
-	if (groups == NULL || !groups_begin(groups, choice, DECISION_GROUPS)) {
-		free(groups);
+	if (!groups_begin(&groups, choice, DECISION_GROUPS))
 		return -1;
-	}
 	for (unsigned ring = 0; ring < DECIDED_RINGS; ring++)
-		reader_decisions(view->reader, (enum decided_ring)ring, groups_add, groups);
-	groups_end(groups, writer, name);
-	free(groups);
+		reader_decisions(view->reader, (enum decided_ring)ring, groups_add, &groups);
+	groups_end(&groups, writer, name);
 	return 0;
 }
 
@@ -220,17 +217,14 @@ static void add_from_ring(void *context, const struct decided *d) {
 
 int decision_changes_write(const struct view *view, struct history *history,
     const struct decision_choice *choice, struct writer *writer, const char *name) {
-	struct groups *groups = malloc(sizeof(*groups));
+	struct groups groups;
 
-	if (groups == NULL || !groups_begin(groups, choice, choice->limit + 1)) {
-		free(groups);
+	if (!groups_begin(&groups, choice, choice->limit + 1))
 		return -1;
-	}
 	if (history != NULL)
-		history_changes(history, add_change, groups);
+		history_changes(history, add_change, &groups);
 	else
-		reader_decisions(view->reader, DECIDED_OF_DESTINATIONS, add_from_ring, groups);
-	groups_end(groups, writer, name);
-	free(groups);
+		reader_decisions(view->reader, DECIDED_OF_DESTINATIONS, add_from_ring, &groups);
+	groups_end(&groups, writer, name);
 	return 0;
 }

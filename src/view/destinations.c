@@ -171,6 +171,45 @@ void view_destinations_free(struct view_destinations *all) {
 	*all = (struct view_destinations){ .view = NULL };
 }
 
+/* --- how many ------------------------------------------------------------------------ */
+
+static void count_stopped(void *context, const struct destination_window *one) {
+	struct view_stopped *stopped = context;
+	const struct window *window = &one->state.window;
+	unsigned rank = view_trouble_of(stopped->view, one).rank;
+
+	if (!one->state.begun)
+		return;
+	if (rank == 2) {
+		*(window->state == WINDOW_DEAD ? &stopped->would_suspend :
+		    &stopped->would_hold) += 1;
+		stopped->lacking = view_enforcement(stopped->view, one->name, one->mta_bits);
+	} else if (view_class_of(one->name) != NULL) {
+		stopped->classes += rank > 2;
+	} else if (rank == 4) {
+		stopped->suspended++;
+		text_copy(stopped->suspended_name, sizeof(stopped->suspended_name), one->name,
+		    strlen(one->name));
+		stopped->suspended_event = one->event;
+	} else {
+		*(rank == 3 ? &stopped->held : rank == 1 ? &stopped->limited :
+		    &stopped->open) += 1;
+	}
+}
+
+struct view_stopped view_stopped(const struct view *view) {
+	struct view_stopped stopped = { .view = view, .lacking = view_enforcement(view, "", 0) };
+
+	if (stopped.lacking.kind == ENFORCEMENT_APPLIED)
+		stopped.recipients = view->status.recipients_used;
+	else
+		stopped.would_hold = view->status.recipients_used;
+	if (stopped.would_hold == 0)
+		stopped.lacking = (struct enforcement){ ENFORCEMENT_APPLIED, "" };
+	(void)states_each(view->reader, count_stopped, &stopped);
+	return stopped;
+}
+
 /* --- how mail goes there ---------------------------------------------------------- */
 
 static struct value relays_value(const struct destination_seen *seen,
@@ -327,11 +366,14 @@ struct view_destination view_destination_of(const struct view *view,
 	return out;
 }
 
+struct view_destination view_destination_at(const struct view_destinations *all, size_t i) {
+	return view_destination_of(all->view, copies_at(&all->windows, i));
+}
+
 void view_destinations_each(const struct view_destinations *all,
     void (*each)(void *context, const struct view_destination *), void *context) {
 	for (size_t i = 0; i < all->windows.count; i++) {
-		struct view_destination one = view_destination_of(all->view,
-		    copies_at(&all->windows, i));
+		struct view_destination one = view_destination_at(all, i);
 
 		each(context, &one);
 	}

@@ -41,7 +41,6 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
     struct view_destinations *out);
 void view_destinations_free(struct view_destinations *all);
 
-/* A destination, a class that is held ("class:NAME") or a recipient that is. */
 /* How much a destination asks to be looked at; the order of all lists that people read. */
 struct view_trouble {
 	uint8_t rank;		/* 4: suspended, 3: held, 2: would be, 1: limited, 0 */
@@ -54,6 +53,7 @@ struct view_trouble view_trouble_of(const struct view *view,
 /* The one with more of it first. */
 int view_trouble_compare(const struct view_trouble *one, const struct view_trouble *other);
 
+/* A destination, a class that is held ("class:NAME") or a recipient that is. */
 struct view_destination {
 	const char *name;
 	const char *reason;		/* "": none */
@@ -76,6 +76,8 @@ struct view_destination {
 /* As its window stands now. */
 struct view_destination view_destination_of(const struct view *view,
     const struct destination_window *one);
+/* That of a number of all->windows. */
+struct view_destination view_destination_at(const struct view_destinations *all, size_t i);
 void view_destinations_each(const struct view_destinations *all,
     void (*each)(void *context, const struct view_destination *), void *context);
 
@@ -83,6 +85,20 @@ void view_destinations_each(const struct view_destinations *all,
 bool view_destination_stops(const struct view_destination *one);
 /* "suspended", "would suspend" ... */
 const char *view_destination_effect(const struct view_destination *one);
+
+/* Destinations whose mail does not go now, or would not, where that is only observed. */
+struct view_stopped {
+	uint64_t suspended, held;	/* destinations: by failures or a rule; by hand */
+	char suspended_name[SEGMENT_NAME_MAX + 1];	/* of one that is suspended, */
+	uint64_t suspended_event;	/* and the decision's id, or 0 */
+	uint64_t open, limited;		/* all others whose window was begun */
+	uint64_t classes, recipients;	/* held */
+	uint64_t would_suspend, would_hold;	/* destinations, where nothing enforces it; classes
+						 * and recipients among the second */
+	struct enforcement lacking;	/* of one of them, why; APPLIED: there is none */
+	const struct view *view;
+};
+struct view_stopped view_stopped(const struct view *view);
 
 /* The table of posternctl destinations; `name` as of writer_table. */
 void view_destinations_write(const struct view_destinations *all, struct writer *writer,

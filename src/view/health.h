@@ -4,15 +4,7 @@
 #define VIEW_HEALTH_H
 
 #include <stdbool.h>
-#include <stdio.h>
-
 #include "view/view.h"
-
-/* Writes a line for each reason why not, or "ok"; then lines "note: ..." of what an admin
- * should know all the same (out may be NULL).  A role that is away, silent or behind
- * makes it false, and so does a state without signs of life; a shut gate, a journal that cannot be
- * written and the like do not. */
-bool health_check(struct view *view, FILE *out);
 
 /* A role that gives no sign of life for so long is as good as away. */
 #define HEALTH_SILENCE_NS (INT64_C(3) * 1000 * 1000 * 1000)

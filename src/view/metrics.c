@@ -19,6 +19,7 @@
 #include "view/health.h"
 #include "view/metrics_internal.h"
 #include "view/status_mtas.h"
+#include "view/verdict.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unknown"
@@ -122,33 +123,13 @@ static uint32_t class_inbound(const struct reader_class *class) {
 	return class->open_inbound <= class->open ? class->open_inbound : class->open;
 }
 
-static void write_window(void *context, const struct view_destination *one) {
-	if (one->has_window)
-		metrics_number_of(context, one->name, one->window);
+static bool is_stopped(const struct scrape *s, const struct view_destination *one) {
+	return view_destination_stops(one) && one->enforcement.kind == ENFORCEMENT_APPLIED &&
+	    one->until_ns > s->view->status.now_ns;
 }
 
-static void write_ceiling(void *context, const struct view_destination *one) {
-	if (one->has_window && one->ceiling != 0)
-		metrics_number_of(context, one->name, one->ceiling);
-}
-
-static void write_in_flight(void *context, const struct view_destination *one) {
-	if (one->has_window)
-		metrics_number_of(context, one->name, one->in_flight);
-}
-
-static void write_stopped(void *context, const struct view_destination *one) {
-	const struct scrape *s = context;
-
-	if (one->has_window)
-		metrics_number_of(context, one->name,
-		    (one->state == WINDOW_DEAD || one->state == WINDOW_HELD) &&
-		    one->enforcement.kind == ENFORCEMENT_APPLIED &&
-		    one->until_ns > s->view->status.now_ns);
-}
-
-#define NUMBER(value)	metrics_number(s, (uint64_t)(value))
-#define SECONDS(ns)	metrics_seconds(s, ns)
+#define NUMBER(value)	metrics_number_of(s, NULL, (uint64_t)(value))
+#define SECONDS(ns)	metrics_seconds_of(s, NULL, ns)
 #define NUMBER_OF(name, value)	metrics_number_of(s, name, (uint64_t)(value))
 #define SECONDS_OF(name, ns)	metrics_seconds_of(s, name, ns)
 #define EACH_TABLE(value) \
@@ -169,7 +150,13 @@ static void write_stopped(void *context, const struct view_destination *one) {
 	}
 #define EACH_SHARE(value) \
 	EACH_CLASS(if (view_class_share(s->view, c, &share)) NUMBER_OF(c->name, value))
-#define EACH_DESTINATION(write)	view_destinations_each(&s->destinations, write, s)
+#define EACH_DESTINATION(...) \
+	for (size_t i = 0; i < s->destinations.windows.count; i++) { \
+		const struct view_destination d = view_destination_at(&s->destinations, i); \
+\
+		if (d.has_window) \
+			__VA_ARGS__; \
+	}
 #define EACH_MTA(...) \
 	for (uint32_t i = 0; g != NULL && i < g->mta_count; i++) { \
 		const char *mta = generation_text(g, g->mtas[i].name); \

@@ -65,7 +65,7 @@ void metrics_accounts_held(struct scrape *s) {
 	const struct view_accounts_top *top = view_accounts_top(s->view);
 
 	if (top != NULL)
-		metrics_number(s, top->held);
+		metrics_number_of(s, NULL, top->held);
 }
 #else
 void metrics_account_groups(struct scrape *s, bool of_limit) {

@@ -31,10 +31,9 @@ void metrics_begin(struct scrape *scrape, const char *name, const char *type,
  * value and the line's end follow. */
 void metrics_sample(struct scrape *scrape, const char *suffix, const char *const *values,
     size_t count);
-void metrics_number(struct scrape *scrape, uint64_t value);
+/* of NULL: without a label. */
 void metrics_number_of(struct scrape *scrape, const char *of, uint64_t value);
 void metrics_ns(FILE *out, int64_t ns);
-void metrics_seconds(struct scrape *scrape, int64_t ns);
 void metrics_seconds_of(struct scrape *scrape, const char *of, int64_t ns);
 
 /* --- accounts (metrics_accounts.c) ---------------------------------------------- */

@@ -57,13 +57,8 @@ void metrics_sample(struct scrape *scrape, const char *suffix, const char *const
 	fputs(count > 0 ? "} " : " ", scrape->out);
 }
 
-void metrics_number(struct scrape *scrape, uint64_t value) {
-	metrics_sample(scrape, "", NULL, 0);
-	fprintf(scrape->out, "%" PRIu64 "\n", value);
-}
-
 void metrics_number_of(struct scrape *scrape, const char *of, uint64_t value) {
-	metrics_sample(scrape, "", &of, 1);
+	metrics_sample(scrape, "", &of, of != NULL);
 	fprintf(scrape->out, "%" PRIu64 "\n", value);
 }
 
@@ -73,12 +68,7 @@ void metrics_ns(FILE *out, int64_t ns) {
 	fprintf(out, "%" PRId64 ".%09" PRId64 "\n", ns / NS_PER_SECOND, ns % NS_PER_SECOND);
 }
 
-void metrics_seconds(struct scrape *scrape, int64_t ns) {
-	metrics_sample(scrape, "", NULL, 0);
-	metrics_ns(scrape->out, ns);
-}
-
 void metrics_seconds_of(struct scrape *scrape, const char *of, int64_t ns) {
-	metrics_sample(scrape, "", &of, 1);
+	metrics_sample(scrape, "", &of, of != NULL);
 	metrics_ns(scrape->out, ns);
 }

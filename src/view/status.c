@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "view/cluster.h"
+#include "view/destinations.h"
 #include "view/health.h"
 #include "view/status_mtas.h"
 #include "view/verdict.h"
@@ -81,55 +82,6 @@ static void write_summary(struct writer *writer, const struct view *view) {
 	writer_member(writer, "sites_changed", COLUMN_NUMBER, value_toned_if(value_number_if(
 	    g != NULL, view_sites_changed(view)), view_sites_changed(view) > 0, TONE_WARN));
 	writer_member(writer, "unproven", COLUMN_NUMBER, value_counted(status->unproven));
-}
-
-static void count_stopped(void *context, const struct destination_window *one) {
-	struct view_stopped *stopped = context;
-	const struct window *window = &one->state.window;
-	struct enforcement enforcement;
-	bool stops = window_is_shut(window) && window->until_ns > stopped->now_ns;
-	bool is_class = view_class_of(one->name) != NULL;
-
-	if (!one->state.begun)
-		return;
-	if (stops) {
-		enforcement = view_enforcement(stopped->view, one->name, one->mta_bits);
-		if (enforcement.kind != ENFORCEMENT_APPLIED) {
-			*(window->state == WINDOW_DEAD ? &stopped->would_suspend :
-			    &stopped->would_hold) += 1;
-			stopped->lacking = enforcement;
-			return;
-		}
-	}
-	if (!is_class && stops && window->state == WINDOW_DEAD) {
-		(void)text_append(stopped->suspended_name, sizeof(stopped->suspended_name), 0,
-		    "%s", one->name);
-		stopped->suspended_event = one->event;
-	}
-	if (is_class)
-		stopped->classes += stops;
-	else if (stops && window->state == WINDOW_DEAD)
-		stopped->suspended++;
-	else if (stops)
-		stopped->held++;
-	else if (window->ceiling != 0)
-		stopped->limited++;
-	else
-		stopped->open++;
-}
-
-struct view_stopped view_stopped(const struct view *view) {
-	struct view_stopped stopped = { .now_ns = view->status.now_ns, .view = view,
-		.lacking = view_enforcement(view, "", 0) };
-
-	if (stopped.lacking.kind == ENFORCEMENT_APPLIED)
-		stopped.recipients = view->status.recipients_used;
-	else
-		stopped.would_hold = view->status.recipients_used;
-	if (stopped.would_hold == 0)
-		stopped.lacking = (struct enforcement){ ENFORCEMENT_APPLIED, "" };
-	(void)states_each(view->reader, count_stopped, &stopped);
-	return stopped;
 }
 
 static void write_stopped(struct writer *writer, const struct view *view) {

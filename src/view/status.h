@@ -8,21 +8,6 @@
 /* An object at top level.  `all`: in text also counters that have counted nothing. */
 void view_status_write(struct view *view, struct writer *writer, bool all);
 
-/* Destinations whose mail does not go now, or would not, where that is only observed. */
-struct view_stopped {
-	uint64_t suspended, held;	/* destinations: by failures or a rule; by hand */
-	char suspended_name[SEGMENT_NAME_MAX + 1];	/* of one that is suspended, */
-	uint64_t suspended_event;	/* and the decision's id, or 0 */
-	uint64_t open, limited;		/* all others whose window was begun */
-	uint64_t classes, recipients;	/* held */
-	uint64_t would_suspend, would_hold;	/* destinations, where nothing enforces it; classes
-						 * and recipients among the second */
-	struct enforcement lacking;	/* of one of them, why; APPLIED: there is none */
-	const struct view *view;
-	int64_t now_ns;
-};
-struct view_stopped view_stopped(const struct view *view);
-
 /* Postfix sites that have no hints until posternctl postfix-lanes has read them again. */
 uint64_t view_sites_changed(const struct view *view);
 

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "view/accounts.h"
 #include "view/cluster.h"
+#include "view/destinations.h"
 #include "view/health.h"
 #include "view/status_mtas.h"
 
@@ -214,13 +215,6 @@ static void say_refusing(const struct refusing *refusing, bool observe, struct v
 		SAY(part, "%u classes %s (%s)", refusing->count[observe], word, speed);
 }
 
-static void look_at_classes(const struct view *view, struct view_verdict *out, bool observe) {
-	struct refusing refusing = { .count = { 0, 0 } };
-
-	(void)reader_classes(view->reader, take_class, &refusing);
-	say_refusing(&refusing, observe, out);
-}
-
 /* --- outbound mail ------------------------------------------------------------------------------ */
 
 static void say_count(struct view_verdict *out, enum tone tone, uint64_t count, const char *one,
@@ -381,6 +375,7 @@ static void look_at_modes(const struct view *view, struct view_verdict *out) {
 
 void view_verdict(struct view *view, struct view_verdict *out) {
 	struct view_stopped stopped = view_stopped(view);
+	struct refusing refusing = { .count = { 0, 0 } };
 
 	*out = (struct view_verdict){ .tone = TONE_GOOD };
 	look_at_daemon(view, out);
@@ -391,14 +386,15 @@ void view_verdict(struct view *view, struct view_verdict *out) {
 	if (view->status.gate_shut)
 		SAY(verdict_add(out, TONE_BAD, "classes", "posternctl classes"),
 		    "all classes are full: new sessions are refused");
-	look_at_classes(view, out, false);
+	(void)reader_classes(view->reader, take_class, &refusing);
+	say_refusing(&refusing, false, out);
 	look_at_stopped(&stopped, out);
 	look_at_journal(view, out);
 	look_at_queue(view, out);
 	look_at_cluster(view, out);
 	look_at_logs(view, out);
 	look_at_accounts(view, out);
-	look_at_classes(view, out, true);
+	say_refusing(&refusing, true, out);
 	look_at_lacking(&stopped, out);
 	look_at_modes(view, out);
 }
@@ -414,6 +410,74 @@ const char *view_verdict_line(const struct view_verdict *verdict, const char *be
 		length = text_append(out, VERDICT_LINE_MAX, length, "%s%s", i > 0 ? between : "",
 		    verdict->parts[i].text);
 	return out;
+}
+
+/* --- one word of it: is it healthy? ----------------------------------------------------------- */
+
+static void say_role(FILE *out, const struct view *view, const struct reader_role *role) {
+	long long silent_s = (view->status.now_ns - role->heartbeat_ns) / NS_PER_SECOND;
+	char name[VIEW_ROLE_NAME_MAX];
+
+	view_role_name(role, name);
+	if (role->pid <= 0)
+		fprintf(out, "worker %s is not running\n", name);
+	else if (health_role_is_up(view, role))
+		fprintf(out, "worker %s uses configuration %llu instead of %llu (see the "
+		    "log)\n",
+		    name, (unsigned long long)role->generation,
+		    (unsigned long long)view->status.generation);
+	else
+		fprintf(out, "worker %s is not responding (last heartbeat %lld s ago)\n",
+		    name, silent_s);
+}
+
+static bool check_state(const struct view *view, FILE *out) {
+	bool lives = view->status.health == READER_LIVE;
+	char away[VIEW_AWAY_MAX];
+
+	if (!lives && out != NULL)
+		fprintf(out, "%s\n", view_away(view, away));
+	return lives;
+}
+
+/* The verdict's, but for what was said above. */
+static void write_notes(struct view *view, FILE *out) {
+	struct view_verdict verdict;
+
+	view_verdict(view, &verdict);
+	for (unsigned i = 0; i < verdict.count; i++)
+		if (strcmp(verdict.parts[i].about, "workers") != 0 && !verdict.parts[i].is_mode)
+			fprintf(out, "note: %s\n", verdict.parts[i].text);
+}
+
+static bool check_drive(const struct view *view, FILE *out) {
+	if (view->generation == NULL || !generation_drive_is_refused(view->generation))
+		return true;
+	if (out != NULL)
+		fprintf(out, "the queue is not managed because the service restricts posternd: "
+		    "%s\n",
+		    view->generation->confined);
+	return false;
+}
+
+bool health_check(struct view *view, FILE *out) {
+	bool healthy = check_state(view, out);
+	struct reader_role role;
+
+	for (uint32_t i = 0; reader_role(view->reader, i, &role); i++) {
+		if (health_role_is_up(view, &role) && !health_role_is_behind(view, &role))
+			continue;
+		healthy = false;
+		if (out != NULL)
+			say_role(out, view, &role);
+	}
+	healthy = check_drive(view, out) && healthy;
+	if (out == NULL)
+		return healthy;
+	if (healthy)
+		fputs("ok\n", out);
+	write_notes(view, out);
+	return healthy;
 }
 
 /* --- as rows -------------------------------------------------------------------------------- */

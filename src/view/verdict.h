@@ -7,7 +7,8 @@
 #ifndef VIEW_VERDICT_H
 #define VIEW_VERDICT_H
 
-#include "view/status.h"
+#include <stdio.h>
+
 #include "view/view.h"
 
 #define VERDICT_PARTS		14
@@ -37,6 +38,12 @@ void view_verdict(struct view *view, struct view_verdict *out);
  * `out`. */
 const char *view_verdict_line(const struct view_verdict *verdict, const char *between,
     char out[VERDICT_LINE_MAX]);
+
+/* Writes a line for each reason why not, or "ok"; then lines "note: ..." of what an admin
+ * should know all the same (out may be NULL).  A role that is away, silent or behind
+ * makes it false, and so does a state without signs of life; a shut gate, a journal that cannot be
+ * written and the like do not. */
+bool health_check(struct view *view, FILE *out);
 
 /* Members "verdict" and "problems" of the open object. */
 void view_verdict_write(const struct view_verdict *verdict, struct writer *writer);

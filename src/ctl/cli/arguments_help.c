@@ -60,37 +60,6 @@ static void write_examples(FILE *out, enum command command) {
 	}
 }
 
-/* Commands that share their first word share a line; false: it shares it with none. */
-static bool help_family(FILE *out, unsigned command) {
-	static const struct {
-		const char *word, *brief;
-	} families[] = {
-		{ "explain ", "show rule and answer" },
-		{ "journal ", "show journal files, read-only" },
-	};
-	const char *words = command_words((enum command)command)->words;
-
-	for (size_t i = 0; i < COUNT_OF(families); i++) {
-		size_t length = strlen(families[i].word);
-		const char *comma = "";
-
-		if (strncmp(words, families[i].word, length) != 0)
-			continue;
-		if (command > 0 && strncmp(command_words((enum command)(command - 1))->words,
-			families[i].word, length) == 0)
-			return true;
-		fprintf(out, "  %s%-*s ", families[i].word, (int)(19 - length), "...");
-		for (; command < COMMAND_COUNT && strncmp(words = command_words(
-			(enum command)command)->words, families[i].word, length) == 0; command++) {
-			fprintf(out, "%s%s", comma, words + length);
-			comma = ", ";
-		}
-		fprintf(out, ": %s\n", families[i].brief);
-		return true;
-	}
-	return false;
-}
-
 /* Commands that stand beside each other in commands.def, and share a line; false: none. */
 static bool help_group(FILE *out, unsigned command) {
 	static const struct {
@@ -101,6 +70,10 @@ static bool help_group(FILE *out, unsigned command) {
 		    "show logins, or one login: used and limits" },
 		{ COMMAND_SENDMAIL_QUEUE, COMMAND_SENDMAIL_NEXT, "sendmail queue, next",
 		    "show a managed queue, and what it would run next" },
+		{ COMMAND_EXPLAIN_SESSION, COMMAND_EXPLAIN_ACCOUNT, "explain ...",
+		    "session, destination, account: show rule and answer" },
+		{ COMMAND_JOURNAL_CHECK, COMMAND_JOURNAL_STAT, "journal ...",
+		    "check, dump, stat: show journal files, read-only" },
 		{ COMMAND_TOP, COMMAND_TAIL, "top, tail",
 		    "show all of it live; show decisions as they happen" },
 		{ COMMAND_SUSPEND, COMMAND_HOLD, "suspend, hold",
@@ -158,7 +131,7 @@ void arguments_help(FILE *out, enum command command) {
 	/* all of it on a screen of 24 lines */
 	fputs("Usage: posternctl [-c FILE] [-s SOCKET] [--json] COMMAND ... | COMMAND --help\n", out);
 	for (unsigned i = 0; i < COMMAND_COUNT; i++)
-		if (!help_family(out, i) && !help_group(out, i))
+		if (!help_group(out, i))
 			fprintf(out, "  %-19s %s\n", command_words((enum command)i)->words,
 			    command_words((enum command)i)->brief);
 	fputs("-c FILE: configuration file (" POSTERN_SYSCONFDIR "/postern.conf)\n"

@@ -21,6 +21,7 @@
 #include "view/health.h"
 #include "view/metrics.h"
 #include "view/status.h"
+#include "view/verdict.h"
 
 #define HISTORY_AGAIN_NS	(10 * NS_PER_SECOND)
 #define ROWS_USUAL	25

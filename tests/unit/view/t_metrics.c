@@ -7,6 +7,7 @@
 #include "segment/file/timings.h"
 #include "tests/unit/view/metrics_site.h"
 #include "view/health.h"
+#include "view/verdict.h"
 
 #define CLASSES	"classes = ( { name = \"custo\\\"mer\\\\\"; match = [ \"192.0.2.0/24\" ]; " \
 	"hold_at = 3; refuse_at = 2; },\n" \
