@@ -15,6 +15,7 @@
 
 #include "ctl/cli/arguments.h"
 #include "ctl/cli/ctl.h"
+#include "ctl/show/screen.h"
 
 static int (*const runs[COMMAND_COUNT])(struct ctl *ctl) = {
 #define COMMAND(symbol, words, arguments, brief, permission, where, text) \
@@ -27,9 +28,11 @@ static int (*const runs[COMMAND_COUNT])(struct ctl *ctl) = {
 static void on_bus_error(int number) {
 	static const char text[] =
 	    "posternctl: the state file was truncated while it was read\n";
-	ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+	ssize_t ignored;
 
 	(void)number;
+	screen_close();
+	ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
 	(void)ignored;
 	_exit(EX_DATAERR);
 }

@@ -32,6 +32,22 @@ const char *view_time(int64_t wall_ns, char out[VIEW_TIME_MAX]) {
 	return out;
 }
 
+bool view_decided_has(const struct decided *decided, uint32_t texts, const char *wanted,
+    bool whole) {
+	char client[ADDRESS_TEXT_MAX] = "";
+
+	for (unsigned which = 1; which < DECIDED_TEXTS; which++) {
+		const char *text = decided_text(decided, (enum decided_text)which);
+
+		if ((texts >> which & 1) != 0 && (whole ? strcasecmp(text, wanted) == 0 :
+		    strcasestr(text, wanted) != NULL))
+			return true;
+	}
+	if (!address_is_unknown(&decided->client))
+		address_format(&decided->client, client);
+	return whole ? strcmp(client, wanted) == 0 : strcasestr(client, wanted) != NULL;
+}
+
 static bool is_class_reason(const struct decided *d) {
 	return (d->limit != 0 || d->reason == REASON_CLASS_SHARE) &&
 	    decided_text(d, DECIDED_CLASS)[0] != '\0' && d->reason != REASON_WINDOW_FULL;

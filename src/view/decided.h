@@ -10,6 +10,11 @@
 #define VIEW_DECIDED_MAX 1024
 void view_decided_say(const struct decided *decided, char out[VIEW_DECIDED_MAX]);
 
+/* Does one of these texts (a bit each, of enum decided_text), or the client's address, have it in
+ * it, whatever the case; or is one of them the `whole` of it? */
+bool view_decided_has(const struct decided *decided, uint32_t texts, const char *wanted,
+    bool whole);
+
 /* The kind, as people read it: "would-suspend" of a suspension that had no effect. */
 const char *decided_shown_word(const struct decided *decided);
 /* Of one that had no effect, why: "observe mode", "not enforced: no lanes on mx1". */

@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "view/decided.h"
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define LATELY_NS	(600 * NS_PER_SECOND)
 
 struct group {
@@ -64,23 +63,16 @@ static const char *subject_of(const struct decided *d, char out[SEGMENT_NAME_MAX
 }
 
 static bool is_wanted(const struct decision_choice *choice, const struct decided *d) {
-	static const enum decided_text names[] = { DECIDED_NAME, DECIDED_CLASS,
-		DECIDED_WINDOW_OF }, all[] = { DECIDED_NAME, DECIDED_CLASS, DECIDED_WINDOW_OF,
-		DECIDED_REASON, DECIDED_NOTE, DECIDED_RULE, DECIDED_RELAY };
-	bool about = choice->about[0] == '\0', found = choice->find[0] == '\0';
-	char client[ADDRESS_TEXT_MAX] = "", id[DECISION_ID_MAX];
+	const uint32_t names = 1u << DECIDED_NAME | 1u << DECIDED_CLASS | 1u << DECIDED_WINDOW_OF;
+	const uint32_t all = names | 1u << DECIDED_REASON | 1u << DECIDED_NOTE |
+	    1u << DECIDED_RULE | 1u << DECIDED_RELAY;
+	char id[DECISION_ID_MAX];
 
 	if ((d->flags & DECIDED_IS_RECIPIENT) != 0 ||
 	    (choice->kind[0] != '\0' && strcmp(choice->kind, decided_word(d->kind)) != 0))
 		return false;
-	if (!address_is_unknown(&d->client))
-		address_format(&d->client, client);
-	for (size_t i = 0; !about && i < COUNT_OF(names); i++)
-		about = strcasecmp(decided_text(d, names[i]), choice->about) == 0;
-	for (size_t i = 0; !found && i < COUNT_OF(all); i++)
-		found = strcasestr(decided_text(d, all[i]), choice->find) != NULL;
-	return (about || strcmp(client, choice->about) == 0) && (found ||
-	    strcasestr(client, choice->find) != NULL ||
+	return (choice->about[0] == '\0' || view_decided_has(d, names, choice->about, true)) &&
+	    (view_decided_has(d, all, choice->find, false) ||
 	    strcasestr(decision_id_text(d->id, id), choice->find) != NULL);
 }
 

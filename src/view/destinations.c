@@ -155,7 +155,7 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 	copies_sort(&all->seen, compare_names);
 	copies_sort(&all->windows, choice->most == 0 ? compare_names : compare_weights);
 	copies_sort(&all->recipients, compare_names);
-	all->known = all->windows.count + all->recipients.count;
+	all->known = view_destinations_count(all);
 	all->lacking = find_lacking(all);
 	if (choice->most != 0) {
 		copies_cut(&all->windows, choice->most);
@@ -366,29 +366,25 @@ struct view_destination view_destination_of(const struct view *view,
 	return out;
 }
 
-struct view_destination view_destination_at(const struct view_destinations *all, size_t i) {
-	return view_destination_of(all->view, copies_at(&all->windows, i));
+static struct view_destination recipient_of(const struct view *view,
+    const struct recipient_held *held) {
+	const struct enforcement enforcement = view_enforcement(view, "", 0);
+
+	return (struct view_destination){ .name = held->address, .reason = held->reason,
+		.begun = true, .state = WINDOW_HELD, .until_ns = held->until_ns,
+		.share = UINT32_MAX, .enforcement = enforcement,
+		.trouble = { .rank = enforcement.kind == ENFORCEMENT_APPLIED ? 3 : 2,
+		    .has_reason = held->reason[0] != '\0' } };
 }
 
-void view_destinations_each(const struct view_destinations *all,
-    void (*each)(void *context, const struct view_destination *), void *context) {
-	for (size_t i = 0; i < all->windows.count; i++) {
-		struct view_destination one = view_destination_at(all, i);
+size_t view_destinations_count(const struct view_destinations *all) {
+	return all->windows.count + all->recipients.count;
+}
 
-		each(context, &one);
-	}
-	for (size_t i = 0; i < all->recipients.count; i++) {
-		const struct recipient_held *held = copies_at(&all->recipients, i);
-		const struct enforcement enforcement = view_enforcement(all->view, "", 0);
-		const struct view_destination one = { .name = held->address,
-			.reason = held->reason, .begun = true, .state = WINDOW_HELD,
-			.until_ns = held->until_ns, .share = UINT32_MAX,
-			.enforcement = enforcement,
-			.trouble = { .rank = enforcement.kind == ENFORCEMENT_APPLIED ? 3 : 2,
-			    .has_reason = held->reason[0] != '\0' } };
-
-		each(context, &one);
-	}
+struct view_destination view_destination_at(const struct view_destinations *all, size_t i) {
+	return i < all->windows.count ?
+	    view_destination_of(all->view, copies_at(&all->windows, i)) :
+	    recipient_of(all->view, copies_at(&all->recipients, i - all->windows.count));
 }
 
 bool view_destination_stops(const struct view_destination *one) {
@@ -442,12 +438,14 @@ static void window_row(void *context, struct writer *writer, const void *item) {
 	writer_text(writer, "reason", !begun || one->reason[0] == '\0' ? NULL : one->reason);
 }
 
-static void window_each(void *writer, const struct view_destination *one) {
-	writer_row(writer, one);
-}
-
 static void window_rows(void *context, struct writer *writer) {
-	view_destinations_each(context, window_each, writer);
+	const struct view_destinations *all = context;
+
+	for (size_t i = 0; i < view_destinations_count(all); i++) {
+		struct view_destination one = view_destination_at(all, i);
+
+		writer_row(writer, &one);
+	}
 }
 
 void view_destinations_write(const struct view_destinations *all, struct writer *writer,

@@ -76,10 +76,9 @@ struct view_destination {
 /* As its window stands now. */
 struct view_destination view_destination_of(const struct view *view,
     const struct destination_window *one);
-/* That of a number of all->windows. */
+/* Windows, and recipients behind them. */
+size_t view_destinations_count(const struct view_destinations *all);
 struct view_destination view_destination_at(const struct view_destinations *all, size_t i);
-void view_destinations_each(const struct view_destinations *all,
-    void (*each)(void *context, const struct view_destination *), void *context);
 
 /* Is it suspended or held, or would it be? */
 bool view_destination_stops(const struct view_destination *one);

@@ -273,16 +273,13 @@ static void look_at_session(void *context, const struct session *session) {
 }
 
 static void session_row(void *context, struct writer *writer, const void *item) {
-	static const char *const states[SESSION_STATES] = { "free", "open", "deferred",
-		"uncounted", "refused" };
 	const struct view *view = context;
 	const struct session *one = item;
 	char name[SEGMENT_NAME_MAX + 1];
 
 	writer_text(writer, "class", reader_class_name(view->reader, one->control.class_record,
 	    name));
-	writer_text(writer, "state", one->control.state < SESSION_STATES ?
-	    states[one->control.state] : NULL);
+	writer_text(writer, "state", view_session_state(one));
 	writer_number(writer, "client_port", one->client_port);
 	writer_number(writer, "port", one->server_port);
 	writer_seconds(writer, "age", value_since(view->status.now_ns, view->status.created_ns +

@@ -151,7 +151,7 @@ static bool is_stopped(const struct scrape *s, const struct view_destination *on
 #define EACH_SHARE(value) \
 	EACH_CLASS(if (view_class_share(s->view, c, &share)) NUMBER_OF(c->name, value))
 #define EACH_DESTINATION(...) \
-	for (size_t i = 0; i < s->destinations.windows.count; i++) { \
+	for (size_t i = 0; i < view_destinations_count(&s->destinations); i++) { \
 		const struct view_destination d = view_destination_at(&s->destinations, i); \
 \
 		if (d.has_window) \

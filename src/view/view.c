@@ -122,6 +122,13 @@ const char *view_away(const struct view *view, char out[VIEW_AWAY_MAX]) {
 	return out;
 }
 
+const char *view_session_state(const struct session *session) {
+	static const char *const words[SESSION_STATES] = { "free", "open", "deferred",
+		"uncounted", "refused" };
+
+	return words[session->control.state];
+}
+
 static const char *role_kind_word(enum role_kind kind) {
 	static const char *const words[ROLE_KINDS] = {
 		[ROLE_NONE] = "none",

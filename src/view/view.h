@@ -59,6 +59,9 @@ const char *view_health(enum reader_health health);
 #define VIEW_AWAY_MAX 100
 const char *view_away(const struct view *view, char out[VIEW_AWAY_MAX]);
 
+/* "open", "deferred" ... */
+const char *view_session_state(const struct session *session);
+
 /* "policy.0", "keeper.0" ... */
 #define VIEW_ROLE_NAME_MAX 32
 const char *view_role_name(const struct reader_role *role, char out[VIEW_ROLE_NAME_MAX]);

@@ -22,7 +22,6 @@
 #include "view/decided.h"
 #include "view/decided_line.h"
 
-#define COUNT_OF(array)	(sizeof(array) / sizeof((array)[0]))
 #define CAUSES_MAX	500
 #define CAUSES_SHOWN	20
 #define LATEST		20
@@ -238,22 +237,12 @@ struct latest {
 	size_t count, most;
 };
 
-static bool fits(const struct decided *d, const char *wanted) {
-	static const enum decided_text names[] = { DECIDED_NAME, DECIDED_CLASS,
-		DECIDED_WINDOW_OF, DECIDED_RECIPIENT, DECIDED_QUEUE_ID };
-	char address[ADDRESS_TEXT_MAX];
-
-	for (size_t i = 0; i < COUNT_OF(names); i++)
-		if (strcasecmp(decided_text(d, names[i]), wanted) == 0)
-			return true;
-	address_format(&d->client, address);
-	return strcmp(address, wanted) == 0;
-}
-
 static bool take_latest(void *context, const struct why_event *event) {
+	const uint32_t names = 1u << DECIDED_NAME | 1u << DECIDED_CLASS | 1u << DECIDED_WINDOW_OF |
+	    1u << DECIDED_RECIPIENT | 1u << DECIDED_QUEUE_ID;
 	struct latest *latest = context;
 
-	if (latest->wanted == NULL || fits(&event->d, latest->wanted))
+	if (latest->wanted == NULL || view_decided_has(&event->d, names, latest->wanted, true))
 		latest->list[latest->count++] = *event;
 	return latest->count < latest->most;
 }

@@ -158,4 +158,7 @@ int screen_key(int timeout_ms) {
 	}
 }
 
+#else
+void screen_close(void) {
+}
 #endif

@@ -35,6 +35,7 @@ enum screen_key {
 
 /* -1 with *diag: no terminal, or one that cannot do it. */
 int screen_open(bool color, struct diag *diag);
+/* Also of none that is open. */
 void screen_close(void);
 
 void screen_size(int *rows, int *columns);

@@ -73,9 +73,6 @@ static bool is_wanted(const struct session_listing *listing, const struct sessio
 }
 
 static void session_row(void *context, struct writer *writer, const void *item) {
-	static const char *const states[SESSION_STATES] = {
-		"free", "open", "deferred", "uncounted", "refused",
-	};
 	static const char *const proofs[] = { "owner", "witness", "lease" };
 	const struct session_listing *listing = context;
 	const struct view *view = &listing->state->view;
@@ -99,7 +96,7 @@ static void session_row(void *context, struct writer *writer, const void *item) 
 	writer_seconds(writer, "age", value_since(view->status.now_ns,
 	    view->status.created_ns + session->opened_ds * NS_PER_DS));
 	writer_text(writer, "proof", proofs[control->proof]);
-	writer_text(writer, "state", states[control->state]);
+	writer_text(writer, "state", view_session_state(session));
 }
 
 static void take_session(void *context, const struct session *session) {

@@ -10,10 +10,8 @@
 #include "ctl/show/top.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -24,19 +22,6 @@
 #define LOOK_SHARE	10	/* a tenth of the time at most */
 
 #ifdef HAVE_NCURSES
-/* As main's, with the terminal as it was. */
-static void on_bus_error(int number) {
-	static const char text[] =
-	    "posternctl: the state file was truncated while it was read\n";
-	ssize_t ignored;
-
-	(void)number;
-	screen_close();
-	ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
-	(void)ignored;
-	_exit(EX_DATAERR);
-}
-
 static bool top_look(struct top *top, int64_t *next_ns) {
 	int64_t began_ns = clock_now_ns(), took_ns;
 
@@ -81,7 +66,6 @@ static int top_show(struct ctl *ctl, const char *state_path) {
 		ctl_complain("%s", diag.text);
 		return EX_UNAVAILABLE;
 	}
-	(void)signal(SIGBUS, on_bus_error);
 	error = top_run(&top);
 	screen_close();
 	top_free(&top);

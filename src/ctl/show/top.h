@@ -112,9 +112,6 @@ struct top {
 bool top_gather(struct top *top, int64_t now_ns);
 void top_free(struct top *top);
 
-/* Does one of its texts have the filter in it, whatever the case? */
-bool top_decision_fits(const char *filter, const struct decided *decided);
-
 /* Orders the rows by the sort of each pane, and finds the chosen ones again. */
 void top_order(struct top *top);
 /* "name", "open" ...; how many there are. */

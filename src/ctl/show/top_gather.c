@@ -21,19 +21,6 @@
 
 /* --- the filter ------------------------------------------------------------------------- */
 
-bool top_decision_fits(const char *filter, const struct decided *decided) {
-	char client[ADDRESS_TEXT_MAX] = "";
-
-	if (!address_is_unknown(&decided->client))
-		address_format(&decided->client, client);
-	return strcasestr(client, filter) != NULL ||
-	    strcasestr(decided_word(decided->kind), filter) != NULL ||
-	    strcasestr(decided_text(decided, DECIDED_NAME), filter) != NULL ||
-	    strcasestr(decided_text(decided, DECIDED_CLASS), filter) != NULL ||
-	    strcasestr(decided_text(decided, DECIDED_RECIPIENT), filter) != NULL ||
-	    strcasestr(decided_text(decided, DECIDED_REASON), filter) != NULL;
-}
-
 static bool wants(const void *context, const char *name) {
 	return strcasestr(name, context) != NULL;
 }
@@ -87,20 +74,6 @@ static bool gather_classes(struct top *top, double seconds) {
 
 /* --- destinations -------------------------------------------------------------------------- */
 
-static void take_destination(void *context, const struct view_destination *seen) {
-	struct top *top = context;
-	struct view_destination *taken;
-
-	if (top->destination_count == 2 * TOP_DESTINATIONS_MAX)
-		return;
-	taken = &top->destinations[top->destination_count++];
-	*taken = *seen;
-	if (!seen->begun)
-		taken->reason = "";
-	if (!seen->has_window)
-		taken->window = taken->ceiling = taken->in_flight = 0;
-}
-
 /* Windows and recipients: so many of each. */
 static bool gather_destinations(struct top *top) {
 	view_destinations_free(&top->found);
@@ -113,7 +86,15 @@ static bool gather_destinations(struct top *top) {
 	if (top->destinations == NULL ||
 	    view_destinations_gather(&top->view, &top->choice, &top->found) != 0)
 		return false;
-	view_destinations_each(&top->found, take_destination, top);
+	while (top->destination_count < view_destinations_count(&top->found)) {
+		struct view_destination *taken = &top->destinations[top->destination_count];
+
+		*taken = view_destination_at(&top->found, top->destination_count++);
+		if (!taken->begun)
+			taken->reason = "";
+		if (!taken->has_window)
+			taken->window = taken->ceiling = taken->in_flight = 0;
+	}
 	return true;
 }
 

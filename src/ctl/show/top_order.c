@@ -11,6 +11,7 @@
 #include "base/order.h"
 #include "base/text.h"
 #include "ctl/show/top.h"
+#include "view/decided.h"
 #include "view/decision_page.h"
 
 enum class_sort { CLASS_BY_TROUBLE, CLASS_BY_LOAD, CLASS_BY_OPEN, CLASS_BY_REFUSED,
@@ -138,6 +139,14 @@ static void find_chosen(struct top *top, enum top_pane pane) {
 	list->chosen_key = count > 0 ? top_key(top, pane, list->chosen) : 0;
 }
 
+static bool decision_fits(const struct decided *decided, const char *filter) {
+	const uint32_t texts = 1u << DECIDED_NAME | 1u << DECIDED_CLASS | 1u << DECIDED_RECIPIENT |
+	    1u << DECIDED_REASON;
+
+	return strcasestr(decided_word(decided->kind), filter) != NULL ||
+	    view_decided_has(decided, texts, filter, false);
+}
+
 static void show_decision(struct top *top, size_t number) {
 	uint64_t key = decision_group_key(&top->decisions.list[number]);
 	size_t row = 0;
@@ -163,7 +172,7 @@ void top_order(struct top *top) {
 		    by_destination, &top->lists[TOP_DESTINATIONS]);
 	top->shown_count = 0;
 	for (size_t i = 0; i < top->decisions.count; i++)
-		if (top_decision_fits(top->filter, &top->decisions.list[i]))
+		if (decision_fits(&top->decisions.list[i], top->filter))
 			show_decision(top, i);
 	for (unsigned pane = 0; pane < TOP_PANES; pane++)
 		find_chosen(top, (enum top_pane)pane);

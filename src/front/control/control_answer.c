@@ -282,7 +282,7 @@ enum control_request control_answer(struct engine *engine,
 		*length = answer_explain(engine, request, out);
 	else if (strcmp(words, "explain destination") == 0)
 		*length = control_answer_destination(engine, request, out);
-	else if (control_is_by_hand(words))
+	else if (manual_find(words) != MANUAL_NONE)
 		*length = control_answer_by_hand(engine, request, peer->uid, out);
 	else if (strcmp(words, "cluster forget") == 0)
 		*length = control_answer_cluster(engine, request, peer->uid, out);

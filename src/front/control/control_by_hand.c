@@ -19,10 +19,6 @@
 #define FOR_MOST_S	(366 * 86400)
 #define COUNT_MAX	10000
 
-bool control_is_by_hand(const char *words) {
-	return manual_find(words) != MANUAL_NONE;
-}
-
 static bool read_count(const struct control_frame *request, const char *key, uint32_t least,
     uint32_t *out) {
 	const char *text = control_frame_get(request, key);
@@ -116,10 +112,7 @@ static void add_doubt(struct control_writer *writer, const struct engine *engine
 	if (hint.mta == UINT8_MAX || hint.doubt == HINT_DOUBT_NONE ||
 	    hint.doubt == HINT_DOUBT_NOT_POSTFIX || hint.doubt >= HINT_DOUBT_NO_CLASS)
 		return;
-	control_writer_add(writer, "hint_mta", "%s", generation_text(generation,
-	    generation->mtas[hint.mta].name));
-	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint.doubt));
-	control_writer_add(writer, "doubt_text", "%s", hint.why);
+	control_answer_doubt(writer, generation, &hint);
 }
 
 static size_t by_hand_answer(struct engine *engine, const struct generation *generation,

@@ -31,6 +31,14 @@ static void add_relay(struct control_writer *writer,
 		    found->relay_name);
 }
 
+void control_answer_doubt(struct control_writer *writer, const struct generation *generation,
+    const struct hint_explained *hint) {
+	control_writer_add(writer, "hint_mta", "%s", generation_text(generation,
+	    generation->mtas[hint->mta].name));
+	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint->doubt));
+	control_writer_add(writer, "doubt_text", "%s", hint->why);
+}
+
 /* What a Postfix's queue manager is told about mail for it. */
 static void add_hint(struct control_writer *writer, const struct engine *engine,
     const struct generation *generation, const char *destination, size_t length,
@@ -40,12 +48,9 @@ static void add_hint(struct control_writer *writer, const struct engine *engine,
 	hint_explain(engine, generation, destination, length, class_index, clock_now_ns(), &hint);
 	if (hint.mta == UINT8_MAX)
 		return;
-	control_writer_add(writer, "hint_mta", "%s", generation_text(generation,
-	    generation->mtas[hint.mta].name));
+	control_answer_doubt(writer, generation, &hint);
 	control_writer_add(writer, "hint", "%s", hint.kind);
 	control_writer_add(writer, "hint_answer", "%s", hint.answer);
-	control_writer_add(writer, "doubt", "%s", hint_doubt_word(hint.doubt));
-	control_writer_add(writer, "doubt_text", "%s", hint.why);
 }
 
 static bool is_stopped(const struct window_view *view) {

@@ -32,9 +32,7 @@ void control_answer_decision(struct control_writer *writer,
 size_t control_answer_destination(struct engine *engine,
     const struct control_frame *request, char *out);
 
-/* Is it one of suspend, hold, resume, forget, set? And the whole answer to it, as
- * above. */
-bool control_is_by_hand(const char *words);
+/* The whole answer to suspend, hold, resume, forget or limit. */
 size_t control_answer_by_hand(struct engine *engine,
     const struct control_frame *request, uid_t uid, char *out);
 
@@ -50,6 +48,11 @@ size_t control_answer_account(struct engine *engine, const struct control_frame 
  * they cannot. */
 void control_answer_untold(struct control_writer *writer, struct engine *engine,
     const struct generation *generation, const char *name, int64_t now_ns);
+
+/* hint_mta, doubt, doubt_text; there is a mail server */
+struct hint_explained;
+void control_answer_doubt(struct control_writer *writer, const struct generation *generation,
+    const struct hint_explained *hint);
 
 /* id, of a decision, unless it is 0 */
 void control_answer_id(struct control_writer *writer, uint64_t id);
