@@ -116,12 +116,7 @@ static const struct {
 	const char *path, *old_name;
 } renamed[] = {
 #define RENAMED_SETTING(path, old_name) { path, old_name },
-#define RENAMED_COMMAND(symbol, words)
-#define MOVED_COMMAND(word, program)
 #include "defs/renamed.def"
-#undef MOVED_COMMAND
-#undef RENAMED_COMMAND
-#undef RENAMED_SETTING
 };
 
 const char *setting_old_name(const char *path) {

@@ -80,7 +80,6 @@ static int order(struct ctl *ctl, const char *words) {
 
 	if (result == EX_OK)
 		result = control_order(places.control, fields, 2, NULL, NULL);
-	places_free(&places);
 	return result;
 }
 

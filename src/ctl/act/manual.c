@@ -155,7 +155,6 @@ static int manual_ask(struct ctl *ctl, const struct manual_request *request) {
 	if (result == EX_OK && rows.untold[0] != '\0')
 		ctl_complain("recorded, but the other nodes cannot be notified now (cluster: "
 		    "%s); they will be when the connection is back", rows.untold);
-	places_free(&places);
 	return result;
 }
 

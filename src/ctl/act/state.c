@@ -78,7 +78,6 @@ int state_close(struct state *state, int result) {
 	bool away = state->view.reader != NULL && state->view.status.health != READER_LIVE;
 
 	view_close(&state->view);
-	places_free(&state->places);
 	return result == EX_OK && away ? EX_UNAVAILABLE : result;
 }
 

@@ -330,7 +330,6 @@ int command_INJECT(struct ctl *ctl) {
 		return ctl_usage(COMMAND_INJECT, ctl->events ?
 		    "--mta cannot be used with --events: events name their own mail servers" : "--mta: not a valid name");
 	code = places_find(ctl, &places);
-	places_free(&places);
 	if (code != EX_OK)
 		return code;
 	if (ctl->socket == NULL && places.events[0] == '\0') {

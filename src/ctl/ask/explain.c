@@ -7,6 +7,7 @@
  * THREADS  One.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -49,6 +50,7 @@ struct explanation {
 	enum explain_list list;
 	const char *note;		/* NULL: none */
 	bool answered;
+	struct generation *generation;	/* of the file, where there is no daemon */
 };
 
 static void explain_write(struct explanation *explanation, const struct value *values) {
@@ -129,8 +131,8 @@ static bool is_away(const struct diag *diag) {
 }
 
 /* An exit code after a complaint, or EXPLAIN_AWAY: there is no daemon, which was complained
- * about, and places->generation is to answer. */
-static int explain_ask(struct places *places, struct explanation *explanation,
+ * about, and explanation->generation is to answer. */
+static int explain_ask(const struct places *places, struct explanation *explanation,
     const struct control_field *fields, size_t field_count) {
 	struct control_reply reply;
 	struct diag diag;
@@ -146,7 +148,8 @@ static int explain_ask(struct places *places, struct explanation *explanation,
 	if (explanation->answered || !is_away(&diag))
 		return ctl_fail(&diag);
 	ctl_complain("%s", diag.text);
-	if (!places_compile(places)) {
+	explanation->generation = places_compile(places);
+	if (explanation->generation == NULL) {
 		ctl_complain("the configuration has errors; run \"posternctl check\" to list "
 		    "them");
 		return EX_CONFIG;
@@ -188,8 +191,8 @@ struct session_words {
 };
 
 static void explain_session_locally(struct explanation *explanation,
-    const struct session_words *words, const struct generation *g,
-    const struct address *address, uint16_t port) {
+    const struct session_words *words, const struct address *address, uint16_t port) {
+	const struct generation *g = explanation->generation;
 	size_t length = words->name == NULL ? 0 : strlen(words->name);
 	bool exempt = generation_is_exempt(g, address, words->name, length);
 	struct value values[EXPLAINED_VALUES] = {
@@ -203,7 +206,7 @@ static void explain_session_locally(struct explanation *explanation,
 	explain_write(explanation, values);
 }
 
-static int explain_session(struct ctl *ctl, struct places *places,
+static int explain_session(struct ctl *ctl, const struct places *places,
     const struct session_words *words, const struct address *address, uint16_t port) {
 	const struct control_field fields[] = {
 		{ "command", "explain session" },
@@ -217,7 +220,8 @@ static int explain_session(struct ctl *ctl, struct places *places,
 
 	if (result != EXPLAIN_AWAY)
 		return result;
-	explain_session_locally(&explanation, words, places->generation, address, port);
+	explain_session_locally(&explanation, words, address, port);
+	free(explanation.generation);
 	return EX_UNAVAILABLE;
 }
 
@@ -250,7 +254,6 @@ int command_EXPLAIN_SESSION(struct ctl *ctl) {
 	result = places_find(ctl, &places);
 	if (result == EX_OK)
 		result = explain_session(ctl, &places, &words, &address, (uint16_t)port);
-	places_free(&places);
 	return result;
 }
 
@@ -270,7 +273,8 @@ static void explain_settings(const struct generation *g, const char *destination
 }
 
 static void explain_destination_locally(struct explanation *explanation,
-    const struct generation *g, const char *destination) {
+    const char *destination) {
+	const struct generation *g = explanation->generation;
 	char settings[2048];
 	struct address literal;
 	bool by_address = address_parse(destination, strlen(destination), &literal);
@@ -330,9 +334,9 @@ int command_EXPLAIN_DESTINATION(struct ctl *ctl) {
 		    COUNT_OF(fields));
 	}
 	if (result == EXPLAIN_AWAY) {
-		explain_destination_locally(&explanation, places.generation, destination);
+		explain_destination_locally(&explanation, destination);
+		free(explanation.generation);
 		result = EX_UNAVAILABLE;
 	}
-	places_free(&places);
 	return result;
 }

@@ -254,13 +254,9 @@ static enum command find_renamed(const char *word, bool *is_moved) {
 		enum command command;
 		const char *program;
 	} renamed[] = {
-#define RENAMED_SETTING(path, old_name)
 #define RENAMED_COMMAND(symbol, word) { word, COMMAND_##symbol, NULL },
 #define MOVED_COMMAND(word, program) { word, COMMAND_COUNT, program },
 #include "defs/renamed.def"
-#undef MOVED_COMMAND
-#undef RENAMED_COMMAND
-#undef RENAMED_SETTING
 	};
 
 	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {

@@ -56,18 +56,16 @@ struct places {
 	char events[PATH_MAX];		/* the first event socket, or "" */
 	char journal[PATH_MAX];		/* "": there is none */
 	const char *config_path;
-	struct generation *generation;	/* NULL until places_compile */
 };
 
 /* Finds the files of the daemon that uses ctl's configuration.  A file with
  * mistakes still tells where they are, as far as it can be read; what it does
  * not tell is as by default.  0, or an exit code after a complaint: the file
- * that was asked for is not there.  places_free it. */
+ * that was asked for is not there. */
 int places_find(const struct ctl *ctl, struct places *places);
 
-/* Compiles the whole of it.  False: it has mistakes. */
-bool places_compile(struct places *places);
-void places_free(struct places *places);
+/* The whole of it, which the caller frees; NULL: it has mistakes. */
+struct generation *places_compile(const struct places *places);
 
 /* "posternctl: TEXT" on stderr, made printable. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -118,15 +118,10 @@ int places_find(const struct ctl *ctl, struct places *places) {
 	return result;
 }
 
-bool places_compile(struct places *places) {
+struct generation *places_compile(const struct places *places) {
 	struct config_messages messages;
+	struct generation *generation = config_compile(places->config_path, &messages);
 
-	places->generation = config_compile(places->config_path, &messages);
 	config_messages_free(&messages);
-	return places->generation != NULL;
-}
-
-void places_free(struct places *places) {
-	free(places->generation);
-	places->generation = NULL;
+	return generation;
 }

@@ -183,7 +183,6 @@ static int find_path(const struct ctl *ctl, char path[PATH_MAX]) {
 		result = EX_UNAVAILABLE;
 	}
 	text_copy(path, PATH_MAX, places.journal, strlen(places.journal));
-	places_free(&places);
 	return result;
 }
 

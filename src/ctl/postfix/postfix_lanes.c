@@ -26,7 +26,7 @@
 /* --- which mta ------------------------------------------------------------- */
 
 static int find_mta(struct lanes *lanes) {
-	const struct generation *g = lanes->places.generation;
+	const struct generation *g = lanes->generation;
 	const char *wanted = lanes->ctl->argument_count > 0 ?
 	    lanes->ctl->arguments[0] : NULL;
 	unsigned found = 0;
@@ -106,7 +106,7 @@ static int ask_tables(struct lanes *lanes, struct diag *diag) {
 /* --- the lanes --------------------------------------------------------------- */
 
 static void look_at_lanes(struct lanes *lanes) {
-	const struct generation *g = lanes->places.generation;
+	const struct generation *g = lanes->generation;
 	struct postfix_clone lane;
 
 	lanes->clones = (struct postfix_lanes){ .site = &lanes->site,
@@ -165,7 +165,7 @@ static void ask_for_reload(struct lanes *lanes) {
 /* --- what is told ---------------------------------------------------------- */
 
 static int make_lines(struct lanes *lanes) {
-	const struct generation *g = lanes->places.generation;
+	const struct generation *g = lanes->generation;
 	const struct postfix_lanes *groups[1 + GENERATION_MTAS_MAX] = { &lanes->clones };
 	char hints[PATH_MAX + 8];
 	struct postfix_use use = { .hints = hints, .mta = lanes->mta_name,
@@ -194,7 +194,7 @@ static int make_lines(struct lanes *lanes) {
 static const char *settings_path(const struct lanes *lanes, int number,
     char path[PATH_MAX]) {
 	(void)text_append(path, PATH_MAX, 0, "%s/%s", generation_text(
-	    lanes->places.generation, lanes->mta->config_directory),
+	    lanes->generation, lanes->mta->config_directory),
 	    number == 0 ? "main.cf" : "master.cf");
 	return path;
 }
@@ -213,7 +213,7 @@ static int watch_settings(struct lanes *lanes, const uint64_t stamps[2], struct 
 
 /* Of each transport: what its own mail server is, and its names. */
 static int find_further(struct lanes *lanes, struct diag *diag) {
-	const struct generation *g = lanes->places.generation;
+	const struct generation *g = lanes->generation;
 
 	lanes->further = calloc(GENERATION_MTAS_MAX, sizeof(*lanes->further));
 	if (lanes->further == NULL)
@@ -228,7 +228,7 @@ static int find_further(struct lanes *lanes, struct diag *diag) {
 }
 
 static int read_sites(struct lanes *lanes, struct diag *diag) {
-	const struct generation *g = lanes->places.generation;
+	const struct generation *g = lanes->generation;
 	const char *transports[POSTFIX_TRANSPORTS_MAX] = { generation_text(g,
 		lanes->mta->clone) };
 	unsigned count = 1;
@@ -285,7 +285,7 @@ int command_POSTFIX_LANES(struct ctl *ctl) {
 	int code = places_find(ctl, &lanes.places);
 
 	if (code == EX_OK)
-		(void)places_compile(&lanes.places);
+		lanes.generation = places_compile(&lanes.places);
 	if (code == EX_OK)
 		code = find_mta(&lanes);
 	if (code == EX_OK)
@@ -295,7 +295,7 @@ int command_POSTFIX_LANES(struct ctl *ctl) {
 	free(lanes.further);
 	postfix_site_free(&lanes.site);
 	postfix_settings_free(&lanes.settings);
-	places_free(&lanes.places);
+	free(lanes.generation);
 	free(lanes.lines);
 	return code;
 }

@@ -10,6 +10,7 @@
 struct lanes {
 	struct ctl *ctl;
 	struct places places;
+	struct generation *generation;	/* NULL: it has mistakes, or was not compiled */
 	const struct generation_mta *mta;
 	const char *mta_name, *site_path;
 	struct postfix_settings *settings;

@@ -59,7 +59,7 @@ static long long backoff_s(const struct lanes *lanes) {
 
 /* Did postern-postfix-setup put the lines into master.cf?  It says so there. */
 static bool is_by_setup(const struct lanes *lanes) {
-	const char *directory = generation_text(lanes->places.generation,
+	const char *directory = generation_text(lanes->generation,
 	    lanes->mta->config_directory);
 	char path[PATH_MAX];
 	size_t length;

@@ -194,7 +194,6 @@ static int ask_queue(struct ctl *ctl, struct rows *rows, const struct control_fi
 	if ((result == EX_OK || result == reply.exit) && reply.error[0] != '\0')
 		ctl_complain("%s", reply.error);
 	free_rows(rows);
-	places_free(&places);
 	return result;
 }
 

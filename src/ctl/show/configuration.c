@@ -283,7 +283,6 @@ int command_RELOAD(struct ctl *ctl) {
 	struct diag diag;
 	int result = places_find(ctl, &places);
 
-	places_free(&places);
 	if (result != EX_OK)
 		return result;
 	if (writer->json) {
