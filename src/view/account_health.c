@@ -17,15 +17,10 @@
 #define QUEUED_SHOWN	1000
 #define COMMAND_MAX	512
 
-static struct value of_limit(uint32_t value, uint32_t limit) {
-	return value_number_if(limit != 0, value);
-}
-
 /* A network alone is noted with the login. */
 static uint32_t networks_of(const struct view *view, const struct health_limits *limits,
     const struct account *account, const struct health_counts *counts) {
-	int64_t seen_s = (int64_t)value_since(view->status.now_ns, view->status.created_ns +
-	    (int64_t)SEEN_DS(account->seen) * (NS_PER_SECOND / 10)).number;
+	int64_t seen_s = (int64_t)value_since_ds(view, SEEN_DS(account->seen)).number;
 
 	return counts->networks == 0 && account->network != 0 &&
 	    seen_s < limits->networks_period_s ? 1 : counts->networks;
@@ -36,6 +31,7 @@ static void write_health(const struct view *view, struct writer *writer,
 	const struct login_key login = { { account->key[0], account->key[1] } };
 	const struct health_limits *limits = &entry->health;
 	struct health_counts counts = { .unknown = 0 };
+	bool of_results = limits->unknown != 0, of_networks = limits->networks != 0;
 	struct account_health health;
 	uint32_t percent = 0;
 
@@ -43,21 +39,15 @@ static void write_health(const struct view *view, struct writer *writer,
 		counts = health_count(&health.health, limits, view->status.now_ns);
 	if (counts.results > 0)
 		percent = (uint32_t)(counts.failed * 100 / counts.results + 0.5);
-	writer_member(writer, "unknown_recipients", COLUMN_NUMBER, of_limit(counts.unknown,
-	    limits->unknown));
-	writer_member(writer, "unknown_limit", COLUMN_NUMBER, of_limit(limits->unknown,
-	    limits->unknown));
-	writer_member(writer, "results", COLUMN_NUMBER, of_limit((uint32_t)(counts.results + 0.5),
-	    limits->unknown));
-	writer_member(writer, "failed", COLUMN_NUMBER, of_limit((uint32_t)(counts.failed + 0.5),
-	    limits->unknown));
-	writer_member(writer, "failed_percent", COLUMN_NUMBER, of_limit(percent, limits->unknown));
-	writer_member(writer, "failed_percent_limit", COLUMN_NUMBER, of_limit(
-	    limits->failed_percent, limits->unknown));
-	writer_member(writer, "networks", COLUMN_NUMBER, of_limit(networks_of(view, limits, account,
-	    &counts), limits->networks));
-	writer_member(writer, "networks_limit", COLUMN_NUMBER, of_limit(limits->networks,
-	    limits->networks));
+	writer_number_if(writer, "unknown_recipients", of_results, counts.unknown);
+	writer_number_if(writer, "unknown_limit", of_results, limits->unknown);
+	writer_number_if(writer, "results", of_results, (uint32_t)(counts.results + 0.5));
+	writer_number_if(writer, "failed", of_results, (uint32_t)(counts.failed + 0.5));
+	writer_number_if(writer, "failed_percent", of_results, percent);
+	writer_number_if(writer, "failed_percent_limit", of_results, limits->failed_percent);
+	writer_number_if(writer, "networks", of_networks, networks_of(view, limits, account,
+	    &counts));
+	writer_number_if(writer, "networks_limit", of_networks, limits->networks);
 }
 
 /* --- messages ------------------------------------------------------------------------ */
@@ -111,12 +101,10 @@ static void queued_row(void *context, struct writer *writer, const void *item) {
 	const struct account_queued *queued = item;
 	const struct generation_mta *mta = mta_of(g, queued->mta);
 	char id[ACCOUNT_QUEUE_ID + 1], hold[COMMAND_MAX], removal[COMMAND_MAX];
-	int64_t seen_ns = shown->view->status.created_ns +
-	    (int64_t)SEEN_DS(queued->seen) * (NS_PER_SECOND / 10);
 
 	text_copy(id, sizeof(id), queued->queue_id, strnlen(queued->queue_id, ACCOUNT_QUEUE_ID));
 	writer_text(writer, "queue_id", id);
-	writer_seconds(writer, "age", value_since(shown->view->status.now_ns, seen_ns));
+	writer_seconds(writer, "age", value_since_ds(shown->view, SEEN_DS(queued->seen)));
 	writer_number_if(writer, "recipients", queued->recipients != 0, queued->recipients);
 	writer_text(writer, "hold", command_for(g, mta, id, false, hold));
 	writer_text(writer, "remove", command_for(g, mta, id, true, removal));

@@ -132,8 +132,6 @@ static void make_row(const struct view *view, const struct account *account,
     struct view_account_row *row) {
 	struct looked looked = { .account = *account, .is_known = true,
 		.now_ns = view->status.now_ns };
-	int64_t seen_ns = view->status.created_ns +
-	    (int64_t)SEEN_DS(account->seen) * (NS_PER_SECOND / 10);
 
 	*row = (struct view_account_row){ .accepted = account->accepted,
 		.refused = account->refused, .is_held = account->held_by != 0 };
@@ -141,7 +139,7 @@ static void make_row(const struct view *view, const struct account *account,
 	    strnlen(account->name, ACCOUNT_NAME_MAX));
 	find_rules_kept(view, row->login, &looked);
 	row->entry = looked.has_rules ? looked.rules.account->name : 0;
-	row->seen_s = value_since(looked.now_ns, seen_ns).number;
+	row->seen_s = value_since_ds(view, SEEN_DS(account->seen)).number;
 	find_tightest(&looked, row);
 }
 
@@ -413,10 +411,8 @@ static void write_verdict(struct writer *writer, const char *verdict,
 	char window[ACCOUNT_WINDOW_TEXT];
 
 	writer_text(writer, "verdict", verdict);
-	writer_member(writer, "used", COLUMN_NUMBER, over ? value_number(refusal->used) :
-	    value_unknown());
-	writer_member(writer, "limit", COLUMN_NUMBER, over ? value_number(limit->most) :
-	    value_unknown());
+	writer_number_if(writer, "used", over, over ? refusal->used : 0);
+	writer_number_if(writer, "limit", over, over ? limit->most : 0);
 	writer_text(writer, "what", over ? kind_words[limit->kind] : otherwise);
 	writer_text(writer, "window", over ? account_window_text(limit->period_s, window) : NULL);
 	writer_seconds(writer, "retry", !over || refusal->wait_ns == INT64_MAX ? value_unknown() :

@@ -282,8 +282,7 @@ static void session_row(void *context, struct writer *writer, const void *item) 
 	writer_text(writer, "state", view_session_state(one));
 	writer_number(writer, "client_port", one->client_port);
 	writer_number(writer, "port", one->server_port);
-	writer_seconds(writer, "age", value_since(view->status.now_ns, view->status.created_ns +
-	    one->opened_ds * (NS_PER_SECOND / 10)));
+	writer_seconds(writer, "age", value_since_ds(view, one->opened_ds));
 }
 
 bool detail_client_write(const struct view *view, const char *address,

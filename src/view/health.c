@@ -29,11 +29,13 @@ bool health_role_is_behind(const struct view *view, const struct reader_role *ro
 }
 
 const char *health_word(const struct view *view) {
+	static const char *const words[] = { [READER_LIVE] = "live", [READER_STALE] = "stale",
+		[READER_REPLACED] = "replaced" };
 	struct reader_role role;
 
 	for (uint32_t i = 0; view->status.health == READER_LIVE &&
 	     reader_role(view->reader, i, &role); i++)
 		if (health_role_is_behind(view, &role))
 			return "behind";
-	return view_health(view->status.health);
+	return words[view->status.health];
 }

@@ -101,16 +101,6 @@ struct enforcement view_enforcement(const struct view *view, const char *name,
 	    enforcement_of(view->generation, mta_bits, asked);
 }
 
-const char *view_health(enum reader_health health) {
-	static const char *const words[] = {
-		[READER_LIVE] = "live",
-		[READER_STALE] = "stale",
-		[READER_REPLACED] = "replaced",
-	};
-
-	return words[health];
-}
-
 const char *view_away(const struct view *view, char out[VIEW_AWAY_MAX]) {
 	const struct reader_status *status = &view->status;
 	long long silent_s = (status->now_ns - status->heartbeat_ns) / NS_PER_SECOND;

@@ -52,9 +52,6 @@ struct enforcement view_enforcement(const struct view *view, const char *name,
 /* The class that is held by a window of this name ("class:NAME"); NULL: it is none of a class. */
 const char *view_class_of(const char *name);
 
-/* The name of a health: "live" ... */
-const char *view_health(enum reader_health health);
-
 /* "posternd is not running (last heartbeat 12 s ago)" */
 #define VIEW_AWAY_MAX 100
 const char *view_away(const struct view *view, char out[VIEW_AWAY_MAX]);
@@ -86,6 +83,11 @@ static inline struct value value_since(int64_t now_ns, int64_t then_ns) {
 	if (then_ns <= 0 || then_ns - now_ns > second)
 		return value_unknown();
 	return value_number(then_ns > now_ns ? 0 : (uint64_t)((now_ns - then_ns) / second));
+}
+
+/* The same since so many tenths of a second after the state file was made. */
+static inline struct value value_since_ds(const struct view *view, int64_t then_ds) {
+	return value_since(view->status.now_ns, view->status.created_ns + then_ds * 100000000);
 }
 
 #endif

@@ -8,13 +8,11 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "ctl/cli/ctl.h"
 #include "ctl/act/state.h"
 #include "view/classes.h"
 
-#define NS_PER_DS		(NS_PER_SECOND / 10)
 #define MTA_TEXT_MAX		(ADDRESS_TEXT_MAX + 16)
 
 int command_CLASSES(struct ctl *ctl) {
@@ -93,8 +91,7 @@ static void session_row(void *context, struct writer *writer, const void *item) 
 	writer_number_if(writer, "port", session->server_port != 0, session->server_port);
 	writer_member(writer, "mta", COLUMN_TEXT, inbound ? mta_value(session, mta) :
 	    mta_name(view->generation, control->listener));
-	writer_seconds(writer, "age", value_since(view->status.now_ns,
-	    view->status.created_ns + session->opened_ds * NS_PER_DS));
+	writer_seconds(writer, "age", value_since_ds(view, session->opened_ds));
 	writer_text(writer, "proof", proofs[control->proof]);
 	writer_text(writer, "state", view_session_state(session));
 }

@@ -45,14 +45,11 @@ struct top_counted {
 /* The header's words of it. */
 struct top_cluster {
 	bool is_there;			/* one is configured */
-	const char *state;
-	enum tone tone;
+	struct cluster_told told;
+	struct value state;		/* view_cluster_state */
 	char node[CLUSTER_TOLD_NAME];
-	char trouble[TOP_MESSAGE_MAX];	/* why it is not joined, or "" */
-	bool joined;
-	uint32_t alive, most;		/* machines, as long as it is joined */
+	uint32_t most;			/* machines */
 	uint64_t overhang;		/* of all classes, whatever the filter */
-	bool alone;
 };
 
 /* Which rows there are, and which of them keys act on. */

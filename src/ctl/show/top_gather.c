@@ -165,24 +165,16 @@ static void gather_roles(struct top *top) {
 
 static void gather_cluster(struct top *top) {
 	const struct generation *g = top->view.generation;
-	struct cluster_told told;
-	struct value state;
+	struct top_cluster *cluster = &top->cluster;
 
-	top->cluster = (struct top_cluster){ .is_there = g != NULL && generation_has_cluster(g) };
-	if (!top->cluster.is_there)
+	cluster->is_there = g != NULL && generation_has_cluster(g);
+	if (!cluster->is_there)
 		return;
-	(void)reader_cluster(top->view.reader, &told);
-	state = view_cluster_state(&top->view, &told);
-	top->cluster.state = state.text;
-	top->cluster.tone = (enum tone)state.tone;
-	text_append(top->cluster.node, sizeof(top->cluster.node), 0, "%s",
+	(void)reader_cluster(top->view.reader, &cluster->told);
+	cluster->state = view_cluster_state(&top->view, &cluster->told);
+	(void)text_append(cluster->node, sizeof(cluster->node), 0, "%s",
 	    generation_text(g, g->cluster.node));
-	top->cluster.joined = state.tone == TONE_GOOD;
-	if (!top->cluster.joined)
-		text_append(top->cluster.trouble, sizeof(top->cluster.trouble), 0, "%s", told.why);
-	top->cluster.alive = told.nodes_alive;
-	top->cluster.most = g->cluster.nodes;
-	top->cluster.alone = told.alone != 0;
+	cluster->most = g->cluster.nodes;
 }
 
 bool top_gather(struct top *top, int64_t now_ns) {

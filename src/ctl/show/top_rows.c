@@ -96,12 +96,6 @@ static void utc_time(int64_t at_ns, int64_t now_ns, char out[NUMBER_MAX]) {
 		snprintf(out, NUMBER_MAX, "-");
 }
 
-static void uptime(const struct top *top, char out[NUMBER_MAX]) {
-	const struct reader_status *status = &top->view.status;
-
-	seconds((status->now_ns - status->started_ns) / NS_PER_SECOND, out);
-}
-
 static enum screen_style health_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 	const struct reader_status *status = &top->view.status;
 	const struct generation *g = top->view.generation;
@@ -117,7 +111,7 @@ static enum screen_style health_row(const struct top *top, char out[TOP_TEXT_MAX
 		    "ago); showing stale data", status->heartbeat_ns <= 0 ? "long" : text);
 		return SCREEN_BAD;
 	}
-	uptime(top, text);
+	seconds((status->now_ns - status->started_ns) / NS_PER_SECOND, text);
 	utc_time(status->now_ns, status->now_ns, clock);
 	text_append(out, TOP_TEXT_MAX, 0, "postern live  %s  up %s  generation %" PRIu64 "  "
 	    "sessions %" PRIu64 " of %" PRIu64 "  gate %s%s", clock, text, status->generation,
@@ -174,24 +168,27 @@ static enum screen_style faults_row(const struct top *top, char out[TOP_TEXT_MAX
 
 static enum screen_style cluster_row(const struct top *top, char out[TOP_TEXT_MAX]) {
 	const struct top_cluster *cluster = &top->cluster;
-	char node[4 * CLUSTER_TOLD_NAME], trouble[4 * TOP_MESSAGE_MAX];
+	const struct cluster_told *told = &cluster->told;
+	bool joined = cluster->state.tone == TONE_GOOD, alone = told->alone != 0;
+	char node[4 * CLUSTER_TOLD_NAME], why[4 * TOP_MESSAGE_MAX];
 	size_t length;
 
 	log_quote(node, sizeof(node), cluster->node, strlen(cluster->node));
 	length = text_append(out, TOP_TEXT_MAX, 0, "cluster %s  node %s",
-	    strcmp(cluster->state, "without") == 0 ? "without Redis" : cluster->state, node);
-	if (cluster->joined)
+	    strcmp(cluster->state.text, "without") == 0 ? "without Redis" : cluster->state.text,
+	    node);
+	if (joined)
 		length = text_append(out, TOP_TEXT_MAX, length, "  %" PRIu32 " of %" PRIu32
-		    " alive", cluster->alive, cluster->most);
+		    " alive", told->nodes_alive, cluster->most);
 	length = text_append(out, TOP_TEXT_MAX, length, "  overhang %" PRIu64,
 	    cluster->overhang);
-	if (cluster->alone)
+	if (alone)
 		length = text_append(out, TOP_TEXT_MAX, length, "  ALONE: uses the whole limits");
-	if (cluster->trouble[0] != '\0')
+	if (!joined && told->why[0] != '\0')
 		(void)text_append(out, TOP_TEXT_MAX, length, "  %s",
-		    log_sentence(trouble, sizeof(trouble), cluster->trouble));
-	return cluster->tone == TONE_BAD || cluster->alone ? SCREEN_BAD :
-	    cluster->tone == TONE_WARN || cluster->overhang > 0 ? SCREEN_WARN : SCREEN_PLAIN;
+		    log_sentence(why, sizeof(why), told->why));
+	return cluster->state.tone == TONE_BAD || alone ? SCREEN_BAD :
+	    cluster->state.tone == TONE_WARN || cluster->overhang > 0 ? SCREEN_WARN : SCREEN_PLAIN;
 }
 
 #define PROBLEM_ROWS	7	/* the worst; posternctl status lists all */
