@@ -60,16 +60,12 @@ static const char *shown(const char *name, char out[NAME_SHOWN]) {
 
 static void look_at_daemon(const struct view *view, struct view_verdict *out) {
 	const struct reader_status *status = &view->status;
-	int64_t silent_s = (status->now_ns - status->heartbeat_ns) / NS_PER_SECOND;
+	bool has_beaten = status->heartbeat_ns > 0 && status->heartbeat_ns <= status->now_ns;
+	char away[VIEW_AWAY_MAX];
 
-	if (status->health == READER_LIVE)
-		return;
-	if (status->heartbeat_ns <= 0 || silent_s < 0)
-		SAY(verdict_add(out, TONE_BAD, "workers", "systemctl status posternd"),
-		    "posternd is not running");
-	else
-		SAY(verdict_add(out, TONE_BAD, "workers", "systemctl status posternd"),
-		    "posternd is not running (last heartbeat %" PRId64 " s ago)", silent_s);
+	if (status->health != READER_LIVE)
+		SAY(verdict_add(out, TONE_BAD, "workers", "systemctl status posternd"), "%s",
+		    has_beaten ? view_away(view, away) : "posternd is not running");
 }
 
 /* Why it died is in the log. */
@@ -307,21 +303,15 @@ static void look_at_logs(struct view *view, struct view_verdict *out) {
 	}
 }
 
-#ifdef WITH_ACCOUNTS
-/* A full table is usual: who sent least recently makes room.  Not where all are near a limit. */
-static void look_at_account_table(const struct view *view, struct view_verdict *out) {
-	if (view_accounts_are_full(view))
-		SAY(verdict_add(out, TONE_BAD, "accounts", "posternctl accounts"),
-		    "table of logins full: some have no limits; raise state.accounts");
-}
-#endif
-
 static void look_at_accounts(struct view *view, struct view_verdict *out) {
 #ifdef WITH_ACCOUNTS
 	const struct view_accounts_top *top = view_accounts_top(view);
 	char name[NAME_SHOWN];
 
-	look_at_account_table(view, out);
+	/* a full table is usual: who sent least recently makes room; not where all are near a limit */
+	if (view_accounts_are_full(view))
+		SAY(verdict_add(out, TONE_BAD, "accounts", "posternctl accounts"),
+		    "table of logins full: some have no limits; raise state.accounts");
 	if (top == NULL)
 		return;
 	if (top->held == 1 && view->generation->accounts_named > 0) {
