@@ -62,10 +62,6 @@ static uint64_t resident_bytes(void) {
 
 /* --- the queue ---------------------------------------------------------------------- */
 
-static void read_again(void *context, unsigned directory, const char *id) {
-	(void)context, (void)directory, (void)id;
-}
-
 static void read_more(void *context, unsigned directory, const char *id,
     uint64_t at) {
 	(void)context, (void)directory, (void)id, (void)at;
@@ -81,7 +77,7 @@ static void turn(void) {
 }
 
 static void begin(void) {
-	static const struct queue_calls calls = { read_again, read_more, has_room, NULL };
+	static const struct queue_calls calls = { read_more, has_room, NULL };
 	static const struct queue_directory directory = { .mta_name = "out",
 		.path = "/var/spool/mqueue/q1" };
 	struct queue_journal_setup setup = { .path = place, .file_size = 16 << 20,
@@ -156,7 +152,7 @@ static void list(const char *word, bool sums_up, uint32_t count) {
 	if (sums_up)
 		queue_each_destination(queue, journal, clock_now_ns(), count_destination, NULL);
 	else
-		queue_each(queue, NULL, count_row, NULL);
+		queue_each(queue, count_row, NULL);
 	queue_journal_list_close(&journal);
 	printf("queue_%s_ms_%u %.0f\n", word, count, ms_since(start_ns));
 	printf("queue_%s_longest_piece_ms_%u %.1f\n", word, count, longest);

@@ -17,12 +17,9 @@ struct sum {
 	struct sendmail_message message;
 	uint32_t recipients;
 	uint64_t hash, last_place;
-	uint32_t last_count;	/* recipients before the last one, and it */
-	unsigned last_line;
 };
 
-static void add(struct sum *sum, const struct sendmail_queue_reader *reader,
-    const struct sendmail_recipient *recipient) {
+static void add(struct sum *sum, const struct sendmail_recipient *recipient) {
 	const char *end = recipient->address.text + recipient->address.length;
 
 	MUST(recipient->address.length > 0 && recipient->address.length < SENDMAIL_QUEUE_LINE_MAX);
@@ -33,8 +30,6 @@ static void add(struct sum *sum, const struct sendmail_queue_reader *reader,
 	sum->hash = sum->hash * 31 + recipient->domain.length;
 	sum->recipients++;
 	sum->last_place = recipient->place;
-	sum->last_count = reader->message.recipient_count;
-	sum->last_line = reader->line;
 }
 
 static void read_on(struct sendmail_queue_reader *reader, const uint8_t *data, size_t size,
@@ -55,7 +50,7 @@ static void read_on(struct sendmail_queue_reader *reader, const uint8_t *data, s
 		size -= left;
 		while ((step = sendmail_queue_next(reader, &at, &left, &recipient)) ==
 		    SENDMAIL_QUEUE_RECIPIENT)
-			add(sum, reader, &recipient);
+			add(sum, &recipient);
 		MUST(step == SENDMAIL_QUEUE_MORE || step == SENDMAIL_QUEUE_BAD);
 		free(copy);
 	}
@@ -81,9 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	MUST(whole.message.recipient_count == whole.recipients + whole.message.left_out);
 	if (whole.recipients == 0)
 		return 0;
-	whole.message.recipient_count = whole.last_count;
 	MUST(whole.last_place <= size);
-	sendmail_queue_resume(&reader, &whole.message, whole.last_place, whole.last_line);
+	sendmail_queue_resume(&reader, whole.last_place);
 	read_on(&reader, data + whole.last_place, size - (size_t)whole.last_place, SIZE_MAX, &rest);
 	MUST(rest.end == SENDMAIL_QUEUE_END && rest.recipients == 0);
 	return 0;

@@ -131,21 +131,21 @@ void queue_begin(struct queue *queue, int64_t now_ns) {
 		queue->opened_ns = now_ns;
 	queue->generation = engine_pin_newer(queue->engine, queue->generation);
 	if (before != queue->generation->number && before != 0)
-		queue_remap_all(queue, now_ns);
+		queue_remap_all(queue);
 }
 
 /* --- time ------------------------------------------------------------------------------ */
 
-static void take_due(struct queue *queue, int64_t now_ns) {
-	while (queue->timer_count > 0 && queue->timers[0]->due_ns <= now_ns) {
+static void take_due(struct queue *queue) {
+	while (queue->timer_count > 0 && queue->timers[0]->due_ns <= queue->now_ns) {
 		struct message *m = queue->timers[0];
 
 		for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
 			if ((p->state == PART_RETRY || p->state == PART_LOCKED) &&
-			    p->due_ns <= now_ns)
+			    p->due_ns <= queue->now_ns)
 				p->state = PART_DUE;
 		queue_clear_timer(queue, m);
-		queue_settle(queue, m, now_ns);
+		queue_settle(queue, m);
 	}
 }
 
@@ -176,12 +176,12 @@ int64_t queue_turn(struct queue *queue, int64_t now_ns) {
 		queue_sweep_dests(queue);
 		queue->sweep_ns = now_ns + SWEEP_NS;
 	}
-	take_due(queue, now_ns);
-	queue_look_at_stalls(queue, now_ns);
-	queue_look_at_watched(queue, now_ns);
-	queue_settle_changed(queue, now_ns);
+	take_due(queue);
+	queue_look_at_stalls(queue);
+	queue_look_at_watched(queue);
+	queue_settle_changed(queue);
 	tell_room(queue);
-	next_ns = queue_journal_turn(queue, now_ns);
+	next_ns = queue_journal_turn(queue);
 	next_ns = earlier(next_ns, queue_told_turn(queue));
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++) {
 		const struct queue_mta *mta = &queue->mtas[i];

@@ -73,10 +73,9 @@ struct job_settings queue_job_settings(const struct queue_settings *settings, un
 /* What the queue wants of the role.  May be called out of any function below; none of
  * those may be called from inside. */
 struct queue_calls {
-	/* The file is to be read from its beginning (queue_read_begin), or found gone. */
-	void (*read)(void *context, unsigned directory, const char *id);
-	/* More recipients of an unchanged file, from `place` on (queue_read_more). */
-	void (*read_more)(void *context, unsigned directory, const char *id, uint64_t place);
+	/* The file is to be read from its beginning (place 0; queue_read_begin), or found gone; or
+	 * more recipients of it, unchanged, from `place` on (queue_read_more). */
+	void (*read)(void *context, unsigned directory, const char *id, uint64_t place);
 	/* There was no room for some (queue_wants, queue_read_begin); there is now: what is not
 	 * known is to be offered again, until one is refused anew. */
 	void (*room)(void *context);
@@ -141,7 +140,7 @@ struct queue_file {
  * queue_calls.room tells when). */
 bool queue_read_begin(struct queue *queue, unsigned directory, const char *id,
     const struct queue_file *file);
-/* The same for queue_calls.read_more, from its place on.  False: not any more. */
+/* The same for queue_calls.read from a place on.  False: not any more. */
 bool queue_read_more(struct queue *queue, unsigned directory, const char *id);
 /* A recipient in the order of the file; `domain` behind its last @ as written, empty: a
  * local one, as all of a directory that is_local.  False: enough for now, this one was not taken. */
@@ -161,7 +160,7 @@ void queue_forget_file(struct queue *queue, unsigned directory, const char *id, 
 
 struct queue_run {
 	uint32_t run;		/* its number, never 0; of this queue's life */
-	unsigned mta, directory;
+	unsigned directory;
 	unsigned count;
 	const char *ids[QUEUE_RUN_IDS_MAX];	/* until the next call */
 	bool brief;		/* more than one destination, or one of which nothing is known:
@@ -262,9 +261,9 @@ struct queue_row {
 	uint32_t run;		/* RUNNING, MESSAGE: its number; else 0 */
 	enum queue_why why;	/* queue_each_next */
 };
-/* Every one, by destination, oldest first; `destination` (or NULL): of that name alone.
+/* Every one, by destination, oldest first.
  * Pointers are valid inside `each`, which returns false to have no more. */
-void queue_each(struct queue *queue, const char *destination,
+void queue_each(struct queue *queue,
     bool (*each)(void *context, const struct queue_row *row), void *context);
 
 /* What would be run next, in its order, and why; nothing is changed.  `each` as above,

@@ -203,7 +203,7 @@ void queue_unuse_domain(struct queue *queue, struct domain *d) {
 
 /* --- where it belongs now ---------------------------------------------------------- */
 
-static void move_part(struct queue *queue, struct part *p, struct dest *to, int64_t now_ns) {
+static void move_part(struct queue *queue, struct part *p, struct dest *to) {
 	if (p->on_board)
 		queue_unplace(queue, p->message);
 	queue_unlink_part(p);
@@ -211,10 +211,10 @@ static void move_part(struct queue *queue, struct part *p, struct dest *to, int6
 	if (p->state == PART_SUSPENDED)
 		p->state = PART_DUE;
 	if (p->message->state == MESSAGE_WAITS)
-		queue_settle(queue, p->message, now_ns);
+		queue_settle(queue, p->message);
 }
 
-void queue_remap_domain(struct queue *queue, struct domain *domain, int64_t now_ns) {
+void queue_remap_domain(struct queue *queue, struct domain *domain) {
 	struct dest *before = domain->dest, *after;
 	struct window_owner owner;
 	struct part *next;
@@ -229,15 +229,15 @@ void queue_remap_domain(struct queue *queue, struct domain *domain, int64_t now_
 	for (struct part *p = LIST_FIRST(&before->parts); p != NULL; p = next) {
 		next = LIST_NEXT(p, of_dest);
 		if (p->domain == domain)
-			move_part(queue, p, after, now_ns);
+			move_part(queue, p, after);
 	}
 	unuse_dest(queue, before);
 }
 
-void queue_remap_all(struct queue *queue, int64_t now_ns) {
+void queue_remap_all(struct queue *queue) {
 	struct domain *d;
 
 	LIST_FOREACH(d, &queue->domains, of_all)
-		queue_remap_domain(queue, d, now_ns);
+		queue_remap_domain(queue, d);
 	queue_journal_remapped(queue);
 }

@@ -40,16 +40,15 @@ bool queue_may_start(const struct queue *queue, const struct envelope *e, unsign
 }
 
 /* A dest of the mailer where something of the message may go now, or NULL. */
-static struct dest *open_dest(struct queue *queue, struct message *m, unsigned mailer,
-    int64_t now_ns) {
+static struct dest *open_dest(struct queue *queue, struct message *m, unsigned mailer) {
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if (p->on_board && p->dest->mailer == mailer &&
-		    queue_look_again(queue, p->dest, now_ns) == QUEUE_WAITS_FOR_TURN)
+		    queue_look_again(queue, p->dest) == QUEUE_WAITS_FOR_TURN)
 			return p->dest;
 	return NULL;
 }
 
-bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer,
     struct message **message, struct dest **dest) {
 	uint32_t transport = queue_mailer_of(queue, mta, mailer)->transport, at, next;
 
@@ -62,7 +61,7 @@ bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_
 		TAILQ_FOREACH(*message, &e->messages, of_envelope) {
 			if ((*message)->placed[mailer] == 0)
 				continue;
-			*dest = open_dest(queue, *message, mailer, now_ns);
+			*dest = open_dest(queue, *message, mailer);
 			if (*dest != NULL)
 				return true;
 		}

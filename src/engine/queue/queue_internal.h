@@ -74,7 +74,7 @@ struct message {
 	uint8_t state;			/* enum message_state */
 	uint8_t mta;
 	uint16_t directory;
-	bool more_asked;		/* queue_calls.read_more was called */
+	bool more_asked;		/* queue_calls.read was called for more */
 	bool was_brief, touched;	/* the run that is over: and its file was written anew */
 	bool was_asked;			/* and there was a question about it */
 	bool was_connected;		/* and a connection */
@@ -133,7 +133,7 @@ struct dest {
 	TAILQ_ENTRY(dest) of_all;
 	uint8_t mta, mailer;
 	uint8_t wait;			/* enum queue_wait: TURN, WINDOW ...; as last looked at */
-	bool seen, suspended, known;
+	bool seen, suspended;
 	uint32_t queue;			/* of the board */
 	LIST_HEAD(, part) parts;
 	uint32_t part_count, recipients;
@@ -324,6 +324,10 @@ static inline const struct queue_directory *queue_directory_of(const struct queu
     const struct message *m) {
 	return &queue->directories[m->directory];
 }
+static inline bool queue_drives(const struct queue *queue, unsigned directory) {
+	return directory < queue->directory_count &&
+	    queue->settings.mtas[queue->directories[directory].mta].drive != 0;
+}
 static inline bool queue_is_placed(const struct message *m) {
 	return m->placed[QUEUE_REMOTE] + m->placed[QUEUE_LOCAL] > 0;
 }
@@ -345,8 +349,8 @@ struct domain *queue_use_domain(struct queue *queue, unsigned mta, const char *n
     size_t length);
 void queue_unuse_domain(struct queue *queue, struct domain *domain);
 /* Its mail may run by another window by now: its parts move. */
-void queue_remap_domain(struct queue *queue, struct domain *domain, int64_t now_ns);
-void queue_remap_all(struct queue *queue, int64_t now_ns);
+void queue_remap_domain(struct queue *queue, struct domain *domain);
+void queue_remap_all(struct queue *queue);
 
 /* Another dest's from now on, or one that is new. */
 void queue_link_part(struct part *part, struct dest *dest);
@@ -380,7 +384,7 @@ void queue_note_changed(struct queue *queue, struct dest *dest);
 /* --- queue_place.c: on the board and off ------------------------------------------ */
 
 /* Places what is due, or sets it aside; asks for more where nothing else is left. */
-void queue_settle(struct queue *queue, struct message *message, int64_t now_ns);
+void queue_settle(struct queue *queue, struct message *message);
 /* All of the message leaves the board. */
 void queue_unplace(struct queue *queue, struct message *message);
 /* One part of it does; taken for a run (then it is served), or not. */
@@ -394,16 +398,16 @@ void queue_unprime(struct queue *queue, unsigned mta, unsigned mailer);
 
 /* Looks at window and class, and draws the conclusions: what is due there is placed or
  * set aside.  Returns what mail for it waits for (TURN: nothing). */
-enum queue_wait queue_look(struct queue *queue, struct dest *dest, int64_t now_ns);
+enum queue_wait queue_look(struct queue *queue, struct dest *dest);
 /* The same, by what is known since a moment ago. */
-enum queue_wait queue_look_again(struct queue *queue, struct dest *dest, int64_t now_ns);
+enum queue_wait queue_look_again(struct queue *queue, struct dest *dest);
 /* Settles the messages of those that died or came back: at the end of each call. */
-void queue_settle_changed(struct queue *queue, int64_t now_ns);
+void queue_settle_changed(struct queue *queue);
 bool queue_is_doubtful(const struct dest *dest);
 bool queue_is_unknown(const struct dest *dest);
 /* How many further runs may go there, by its window. */
 uint32_t queue_room(const struct dest *dest);
-void queue_look_at_watched(struct queue *queue, int64_t now_ns);
+void queue_look_at_watched(struct queue *queue);
 
 /* --- queue_first_come.c ------------------------------------------------------------- */
 
@@ -411,17 +415,17 @@ void queue_look_at_watched(struct queue *queue, int64_t now_ns);
 bool queue_may_start(const struct queue *queue, const struct envelope *envelope, unsigned mta,
     unsigned mailer);
 /* What is next of the oldest envelope that may go.  False: nothing. */
-bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+bool queue_first_come(struct queue *queue, unsigned mta, unsigned mailer,
     struct message **message, struct dest **dest);
 
 /* --- queue_pause.c ------------------------------------------------------------------ */
 
 /* Nothing comes of its runs: none for a while, longer each time. */
-void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns);
+void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why);
 /* A run has got something done. */
 void queue_note_works(struct queue *queue, unsigned mta);
 /* What became of the message that ran: its file is as it was. */
-void queue_note_untouched(struct queue *queue, const struct message *m, int64_t now_ns);
+void queue_note_untouched(struct queue *queue, const struct message *m);
 
 /* --- queue_grant.c ------------------------------------------------------------------- */
 
@@ -441,7 +445,7 @@ void queue_note_not_reached(struct message *message, const struct grant_seen *se
 /* NULL: no memory. */
 struct run *queue_make_run(struct queue *queue);
 void queue_free_run(struct queue *queue, struct run *run);
-void queue_look_at_stalls(struct queue *queue, int64_t now_ns);
+void queue_look_at_stalls(struct queue *queue);
 /* The adopted run that has the message in hand, or NULL. */
 struct run *queue_adopted_with(struct queue *queue, unsigned directory, const char *id);
 /* Was it there before this role, so that a run that nobody is told of may have it? */
@@ -514,8 +518,8 @@ bool queue_journal_takes(const struct queue *queue);
 
 /* The second in which a message came, where its file does not say so. */
 int64_t queue_journal_made_s(const struct queue *queue, int64_t arrival_ns);
-/* It is not in memory: if it waits there, it is from now on. */
-bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id);
+/* It is not in memory: if it waits there, it is from now on.  Else NULL. */
+struct message *queue_journal_fetch(struct queue *queue, unsigned directory, const char *id);
 /* The message as its file told it.  True: it may be forgotten here, as nothing of it is due
  * soon, or as there is no room. */
 bool queue_journal_note(struct queue *queue, const struct message *message, bool has_room);
@@ -537,7 +541,7 @@ bool queue_journal_list_has(const struct queue_journal_list *list, const struct 
 void queue_journal_list_add(const struct queue_journal_list *list, const struct dest *dest,
     struct queue_destination_row *row);
 /* Fills memory.  Returns when to come again. */
-int64_t queue_journal_turn(struct queue *queue, int64_t now_ns);
+int64_t queue_journal_turn(struct queue *queue);
 
 /* --- queue.c -------------------------------------------------------------------------- */
 

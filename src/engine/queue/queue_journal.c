@@ -93,6 +93,12 @@ static int64_t arrival_of(const struct queue_journal *j, const struct message *m
 	return wall_ns / NS_PER_SECOND == m->made_s ? wall_ns : m->made_s * NS_PER_SECOND;
 }
 
+/* Somebody has to see that the dest is back. */
+static void note_dests(const struct message *m) {
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
+		p->dest->in_journal = p->dest->in_journal || p->dest->suspended;
+}
+
 static bool put_message(struct queue_journal *j, const struct message *m, enum put_as as) {
 	static struct messages_group groups[QUEUE_JOURNAL_GROUPS];
 	struct messages_envelope envelope = { .id = m->id, .stamp = m->inode,
@@ -107,7 +113,11 @@ static bool put_message(struct queue_journal *j, const struct message *m, enum p
 	envelope.rest = envelope.group_count == 0 || m->unread == 0 ? 0 : m->place;
 	if (as == PUT_EVICTED)
 		envelope.due_ns = late_due_ns(j, envelope.due_ns);
-	return messages_put(j->messages, &envelope, as == PUT_HELD, queue_journal_now(j)) != 0;
+	if (messages_put(j->messages, &envelope, as == PUT_HELD, queue_journal_now(j)) == 0)
+		return false;
+	if (as != PUT_HELD)
+		note_dests(m);
+	return true;
 }
 
 bool queue_journal_put(struct queue_journal *j, const struct message *m, bool held) {
@@ -123,12 +133,6 @@ bool queue_journal_is_unread(const struct queue *queue) {
 
 bool queue_journal_takes(const struct queue *queue) {
 	return queue->journal != NULL && !messages_is_degraded(queue->journal->messages);
-}
-
-/* Somebody has to see that the dest is back. */
-static void note_dests(const struct message *m) {
-	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
-		p->dest->in_journal = p->dest->in_journal || p->dest->suspended;
 }
 
 /* Nothing of it may go before the shortest interval has passed.  What somebody else has locked
@@ -154,10 +158,7 @@ bool queue_journal_note(struct queue *queue, const struct message *m, bool has_r
 		as = PUT_RUNNERS;
 	else if (!has_room && !message_waits(m) && m->more_ns == 0)
 		as = PUT_EVICTED;
-	if (!put_message(j, m, as) || as == PUT_HELD)
-		return false;
-	note_dests(m);
-	return true;
+	return put_message(j, m, as) && as != PUT_HELD;
 }
 
 /* Those that came to wait for long in another way: their dest is dead or held, or there was no
@@ -175,18 +176,13 @@ void queue_journal_sweep(struct queue_journal *j) {
 
 		j->swept = (j->swept + 1) % queue->message_end;
 		m = &queue->messages[j->swept];
-		if (!queue_is_placed(m) && is_for_runners(j, m) && put_message(j, m, PUT_RUNNERS)) {
-			note_dests(m);
+		if (!queue_is_placed(m) && is_for_runners(j, m) && put_message(j, m, PUT_RUNNERS))
 			queue_forget_message(queue, m);
-		}
 	}
 }
 
 bool queue_journal_evict(struct queue *queue, const struct message *m) {
-	if (queue->journal == NULL || !queue_journal_put(queue->journal, m, false))
-		return false;
-	note_dests(m);
-	return true;
+	return queue->journal != NULL && queue_journal_put(queue->journal, m, false);
 }
 
 /* --- runs ------------------------------------------------------------------------------ */
@@ -262,7 +258,7 @@ static void ask_for_unseen(void *context, const char *mta, const char *directory
 	uint32_t number = queue_journal_directory(j, mta, directory);
 
 	if (number != NONE)
-		j->queue->calls.read(j->queue->calls.context, number, id);
+		j->queue->calls.read(j->queue->calls.context, number, id, 0);
 }
 
 void queue_scan_end(struct queue *queue, bool whole) {

@@ -210,7 +210,7 @@ void queue_journal_recall(struct queue *queue, struct dest *d) {
 		queue->journal->recall = true;
 }
 
-int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
+int64_t queue_journal_turn(struct queue *queue) {
 	struct queue_journal *j = queue->journal;
 	int64_t next_ns, load_ns, look_ns;
 	bool was_recovered, was_indexed;
@@ -223,11 +223,11 @@ int64_t queue_journal_turn(struct queue *queue, int64_t now_ns) {
 	queue_journal_sweep(j);
 	look_ns = look_at_waiting(j);
 	load_ns = queue_journal_load(j);
-	next_ns = messages_turn(j->messages, queue_journal_now(j), now_ns);
+	next_ns = messages_turn(j->messages, queue_journal_now(j), queue->now_ns);
 	if (j->renewing != NONE ||
 	    was_recovered != messages_is_recovered(j->messages) ||
 	    was_indexed != messages_is_indexed(j->messages))
-		return now_ns;
+		return queue->now_ns;
 	if (look_ns < load_ns)
 		load_ns = look_ns;
 	return load_ns < next_ns ? load_ns : next_ns;

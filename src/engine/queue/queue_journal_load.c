@@ -35,8 +35,7 @@ static uint32_t driven_directory(const struct queue_journal *j,
     const struct messages_envelope *envelope) {
 	uint32_t number = queue_journal_directory(j, envelope->mta, envelope->directory);
 
-	return number != NONE &&
-	    j->queue->settings.mtas[j->queue->directories[number].mta].drive != 0 ? number : NONE;
+	return queue_drives(j->queue, number) ? number : NONE;
 }
 
 /* A time of the past by the queue's clock; of a clock that was set: now. */
@@ -148,7 +147,7 @@ static void load_envelope(struct queue_journal *j, const struct messages_envelop
 		queue_forget_message(queue, m);
 		return;
 	}
-	queue_settle(queue, m, queue->now_ns);
+	queue_settle(queue, m);
 }
 
 /* It may be loaded much later; what is read of the log speaks of it at once. */
@@ -179,7 +178,7 @@ static bool is_back(struct queue_journal *j, uint32_t directory,
 		return false;
 	d = domain->dest;
 	if (waits_for_dest) {
-		is_back = queue_look_again(queue, d, queue->now_ns) != QUEUE_WAITS_SUSPENDED;
+		is_back = queue_look_again(queue, d) != QUEUE_WAITS_SUSPENDED;
 		d->in_journal = d->in_journal || !is_back;
 	} else {
 		is_back = !d->suspended && d->back_ns != 0 &&
@@ -282,13 +281,13 @@ int64_t queue_journal_load(struct queue_journal *j) {
 	return queue->now_ns;
 }
 
-bool queue_journal_fetch(struct queue *queue, unsigned directory, const char *id) {
+struct message *queue_journal_fetch(struct queue *queue, unsigned directory, const char *id) {
 	struct queue_journal *j = queue->journal;
 	struct messages_envelope envelope;
 
 	if (j == NULL || directory >= queue->directory_count || !queue_make_room(queue) ||
 	    !messages_take(j->messages, queue_journal_key(j, directory, id), &envelope))
-		return false;
+		return NULL;
 	load_envelope(j, &envelope);
-	return true;
+	return queue_find_message(queue, directory, id);
 }

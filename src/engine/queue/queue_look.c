@@ -58,20 +58,20 @@ static void learn_window(struct dest *d, const struct window_view *view, int64_t
 }
 
 /* TURN, SUSPENDED or WINDOW. */
-static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64_t now_ns) {
+static enum queue_wait look_at_window(struct queue *queue, struct dest *d) {
 	struct window_view view;
 	bool stopped;
 
 	if (d->owner.kind == DESTINATION_NONE)
 		return QUEUE_WAITS_FOR_TURN;
-	d->known = windows_view(queue->engine, queue->generation, &d->owner, now_ns, &view);
-	learn_window(d, &view, now_ns);
+	(void)windows_view(queue->engine, queue->generation, &d->owner, queue->now_ns, &view);
+	learn_window(d, &view, queue->now_ns);
 	d->window = view.window;
 	d->in_flight = view.in_flight;
 	d->canary = view.canary_due && !view.canary_out;
 	/* mail waits for it: more of a ceiling that is divided, or its turn */
-	windows_want(queue->engine, &d->owner, &view, view.in_flight, now_ns);
-	windows_want_canary(queue->engine, &d->owner, &view, now_ns);
+	windows_want(queue->engine, &d->owner, &view, view.in_flight, queue->now_ns);
+	windows_want_canary(queue->engine, &d->owner, &view, queue->now_ns);
 	if (view.observed) {
 		d->window = UINT32_MAX;
 		return QUEUE_WAITS_FOR_TURN;
@@ -81,7 +81,7 @@ static enum queue_wait look_at_window(struct queue *queue, struct dest *d, int64
 		d->until_ns = view.until_ns;
 		return QUEUE_WAITS_SUSPENDED;
 	}
-	return queue_room(d) == 0 || now_ns < d->blocked_ns ? QUEUE_WAITS_WINDOW :
+	return queue_room(d) == 0 || queue->now_ns < d->blocked_ns ? QUEUE_WAITS_WINDOW :
 	    QUEUE_WAITS_FOR_TURN;
 }
 
@@ -99,7 +99,7 @@ static uint32_t runs_to_come(const struct queue *queue, uint32_t class_index) {
 }
 
 /* TURN, SUSPENDED or CLASS. */
-static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_t now_ns) {
+static enum queue_wait look_at_class(struct queue *queue, struct dest *d) {
 	const struct generation_class *class;
 	struct outbound_answer answer;
 	struct window_held held;
@@ -118,12 +118,12 @@ static enum queue_wait look_at_class(struct queue *queue, struct dest *d, int64_
 	class = generation_class(queue->generation, d->class_index);
 	if (class->outbound_observe)
 		return QUEUE_WAITS_FOR_TURN;
-	if (windows_class_held(queue->engine, queue->generation, d->class_index, now_ns,
+	if (windows_class_held(queue->engine, queue->generation, d->class_index, queue->now_ns,
 	    &held)) {
 		d->until_ns = held.until_ns;
 		return QUEUE_WAITS_SUSPENDED;
 	}
-	limits = class_limits(queue->engine->segment, queue->generation, class, now_ns, &own);
+	limits = class_limits(queue->engine->segment, queue->generation, class, queue->now_ns, &own);
 	if (answer.answer.decision.verdict == VERDICT_ADMIT &&
 	    open + runs_to_come(queue, d->class_index) < limits->sessions)
 		return QUEUE_WAITS_FOR_TURN;
@@ -160,7 +160,7 @@ static void release_dest(struct queue *queue, struct dest *d) {
 }
 
 /* Not at once: to settle a message looks at other destinations. */
-void queue_settle_changed(struct queue *queue, int64_t now_ns) {
+void queue_settle_changed(struct queue *queue) {
 	struct dest *d;
 
 	while ((d = SLIST_FIRST(&queue->changed)) != NULL) {
@@ -175,7 +175,7 @@ void queue_settle_changed(struct queue *queue, int64_t now_ns) {
 			next = LIST_NEXT(p, of_dest);
 			/* many of one message stand one after another: domains of one relay */
 			if (m != last)
-				queue_settle(queue, m, now_ns);
+				queue_settle(queue, m);
 			last = m;
 		}
 		queue_leave_dest(queue, d);
@@ -203,16 +203,16 @@ static void conclude_look(struct queue *queue, struct dest *d, enum queue_wait w
 	queue_note_changed(queue, d);
 }
 
-enum queue_wait queue_look(struct queue *queue, struct dest *d, int64_t now_ns) {
-	enum queue_wait wait = look_at_window(queue, d, now_ns), class;
+enum queue_wait queue_look(struct queue *queue, struct dest *d) {
+	enum queue_wait wait = look_at_window(queue, d), class;
 
-	d->looked_ns = now_ns;
-	class = look_at_class(queue, d, now_ns);
+	d->looked_ns = queue->now_ns;
+	class = look_at_class(queue, d);
 	if (class == QUEUE_WAITS_SUSPENDED ||
 	    (wait == QUEUE_WAITS_FOR_TURN && class != QUEUE_WAITS_FOR_TURN))
 		wait = class;
 	/* no window that counts: a class has put it off, of a host that is not known here */
-	if (wait == QUEUE_WAITS_FOR_TURN && now_ns < d->blocked_ns)
+	if (wait == QUEUE_WAITS_FOR_TURN && queue->now_ns < d->blocked_ns)
 		wait = QUEUE_WAITS_CLASS;
 	if (wait == QUEUE_WAITS_FOR_TURN && queue_is_doubtful(d) &&
 	    queue->mtas[d->mta].mailers[d->mailer].doubtful >=
@@ -221,17 +221,17 @@ enum queue_wait queue_look(struct queue *queue, struct dest *d, int64_t now_ns) 
 	if (wait == QUEUE_WAITS_FOR_TURN &&
 	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->tries > 0)))
 		wait = QUEUE_WAITS_STALLED;
-	if (wait != QUEUE_WAITS_FOR_TURN && now_ns < d->blocked_ns &&
+	if (wait != QUEUE_WAITS_FOR_TURN && queue->now_ns < d->blocked_ns &&
 	    d->blocked_ns < queue->watch_ns)
 		queue->watch_ns = d->blocked_ns;
 	conclude_look(queue, d, wait);
 	return (enum queue_wait)d->wait;
 }
 
-enum queue_wait queue_look_again(struct queue *queue, struct dest *d, int64_t now_ns) {
-	if (d->seen && now_ns - d->looked_ns < FRESH_NS && now_ns >= d->looked_ns)
+enum queue_wait queue_look_again(struct queue *queue, struct dest *d) {
+	if (d->seen && queue->now_ns - d->looked_ns < FRESH_NS && queue->now_ns >= d->looked_ns)
 		return (enum queue_wait)d->wait;
-	return queue_look(queue, d, now_ns);
+	return queue_look(queue, d);
 }
 
 /* Time alone does not bring it back yet, and nobody has changed anything. */
@@ -239,24 +239,24 @@ static bool dest_stays(const struct dest *d, bool nothing_changed, int64_t now_n
 	return nothing_changed && d->suspended && d->until_ns > now_ns && d->looked_ns != 0;
 }
 
-void queue_look_at_watched(struct queue *queue, int64_t now_ns) {
+void queue_look_at_watched(struct queue *queue) {
 	uint64_t version = states_version(queue->engine->segment);
 	bool nothing_changed = version == queue->states_version;
 
-	if (now_ns < queue->watch_ns)
+	if (queue->now_ns < queue->watch_ns)
 		return;
 	queue->states_version = version;
-	queue->watch_ns = now_ns + WATCH_NS;
+	queue->watch_ns = queue->now_ns + WATCH_NS;
 	for (struct dest *d = LIST_FIRST(&queue->watched), *next; d != NULL; d = next) {
 		next = LIST_NEXT(d, of_watched);
 		if (d->part_count == 0 && d->runs == 0 && !d->in_journal)
 			queue_unwatch(d);
-		else if (dest_stays(d, nothing_changed, now_ns))
+		else if (dest_stays(d, nothing_changed, queue->now_ns))
 			continue;
-		else if (d->suspended || now_ns - d->looked_ns >= WATCH_NS ||
+		else if (d->suspended || queue->now_ns - d->looked_ns >= WATCH_NS ||
 		    d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
-			(void)queue_look(queue, d, now_ns);
-		if (d->blocked_ns > now_ns && d->blocked_ns < queue->watch_ns)
+			(void)queue_look(queue, d);
+		if (d->blocked_ns > queue->now_ns && d->blocked_ns < queue->watch_ns)
 			queue->watch_ns = d->blocked_ns;
 	}
 }

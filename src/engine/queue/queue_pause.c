@@ -28,17 +28,17 @@ enum queue_pause queue_paused(const struct queue *queue, unsigned mta) {
 	return (enum queue_pause)queue->mtas[mta].pause;
 }
 
-void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why, int64_t now_ns) {
+void queue_pause(struct queue *queue, unsigned mta, enum queue_pause why) {
 	struct queue_mta *m = &queue->mtas[mta];
 
 	tell_pause(queue, mta, why);
 	/* of runs that were started together one counts */
-	if (now_ns < m->hold_ns)
+	if (queue->now_ns < m->hold_ns)
 		return;
 	m->hold_pause_ns = m->hold_pause_ns == 0 ? PAUSE_FIRST_NS : 2 * m->hold_pause_ns;
 	if (m->hold_pause_ns > PAUSE_LAST_NS)
 		m->hold_pause_ns = PAUSE_LAST_NS;
-	m->hold_ns = now_ns + m->hold_pause_ns;
+	m->hold_ns = queue->now_ns + m->hold_pause_ns;
 }
 
 void queue_note_works(struct queue *queue, unsigned mta) {
@@ -51,12 +51,12 @@ void queue_note_works(struct queue *queue, unsigned mta) {
 	m->hold_ns = m->hold_pause_ns = 0;
 }
 
-void queue_note_untouched(struct queue *queue, const struct message *m, int64_t now_ns) {
+void queue_note_untouched(struct queue *queue, const struct message *m) {
 	struct queue_mta *mta = &queue->mtas[m->mta];
 
 	if (m->was_asked)
 		return;
 	mta->fruitless += m->ended == QUEUE_RUN_FAILED ? OF_A_FAILURE : 1;
 	if (mta->fruitless >= FRUITLESS_MOST && mta->pause != QUEUE_PAUSE_NOT_WRITTEN)
-		queue_pause(queue, m->mta, QUEUE_PAUSE_FRUITLESS, now_ns);
+		queue_pause(queue, m->mta, QUEUE_PAUSE_FRUITLESS);
 }

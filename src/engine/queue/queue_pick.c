@@ -48,7 +48,7 @@ static bool goes_along(struct building *b, struct dest *d) {
 	if (is_in_run(b->run, d))
 		return true;
 	return !b->alone && b->run->dest_count < RUN_DESTS_MAX &&
-	    queue_look_again(b->queue, d, b->now_ns) == QUEUE_WAITS_FOR_TURN &&
+	    queue_look_again(b->queue, d) == QUEUE_WAITS_FOR_TURN &&
 	    !queue_is_doubtful(d) && d->slow_ns <= b->now_ns &&
 	    (b->run->count == 0 || !queue_is_unknown(d) || b->unknown < b->unknown_most);
 }
@@ -194,7 +194,7 @@ static void want_more(void *context, uint32_t job, uint32_t most) {
 		    m->more_ns > queue->now_ns)
 			continue;
 		m->more_asked = true;
-		queue->calls.read_more(queue->calls.context, m->directory, m->id,
+		queue->calls.read(queue->calls.context, m->directory, m->id,
 		    m->place);
 		return;
 	}
@@ -213,8 +213,7 @@ static bool is_big(const struct queue *queue, unsigned mta, unsigned mailer, uin
 
 /* What the board has next.  True: it may go indeed, as *message for *dest. */
 static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
-    const struct job_taken *taken, int64_t now_ns, struct message **message,
-    struct dest **dest) {
+    const struct job_taken *taken, struct message **message, struct dest **dest) {
 	struct primed *primed = &queue_mailer_of(queue, mta, mailer)->primed;
 	const struct envelope *e = queue_job_envelope(queue, taken->message);
 	const struct part *first;
@@ -222,7 +221,7 @@ static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
 	bool primes;
 
 	*dest = queue_job_dest(queue, taken->queue);
-	wait = queue_look(queue, *dest, now_ns);
+	wait = queue_look(queue, *dest);
 	first = queue_first_part(e, *dest);
 	*message = first == NULL ? NULL : first->message;
 	primes = primed->message == NULL && is_big(queue, mta, mailer, taken->message);
@@ -239,7 +238,7 @@ static bool ask_board(struct queue *queue, unsigned mta, unsigned mailer,
 }
 
 /* False: nothing of the mailer may go. */
-static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer,
     struct message **message, struct dest **dest) {
 	const struct job_reader reader = { .read = want_more, .context = queue };
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
@@ -247,13 +246,13 @@ static bool find_lead(struct queue *queue, unsigned mta, unsigned mailer, int64_
 
 	if (queue->settings.schedule.discipline == DISCIPLINE_FIRST_COME &&
 	    job_list_next(queue->board, m->transport, JOB_NONE) != JOB_NONE)
-		return queue_first_come(queue, mta, mailer, now_ns, message, dest);
+		return queue_first_come(queue, mta, mailer, message, dest);
 	for (unsigned i = 0; i < TRIES; i++) {
 		if (m->primed.message != NULL && !m->primed.dest->open)
 			queue_unprime(queue, mta, mailer);
-		if (!job_next(queue->board, m->transport, &reader, now_ns, &taken))
+		if (!job_next(queue->board, m->transport, &reader, queue->now_ns, &taken))
 			return false;
-		if (ask_board(queue, mta, mailer, &taken, now_ns, message, dest))
+		if (ask_board(queue, mta, mailer, &taken, message, dest))
 			return true;
 	}
 	return false;
@@ -286,8 +285,9 @@ static void claim_places(struct building *b) {
 /* Of which each process that is free can have its part. */
 static uint32_t places_for_each(const struct building *b) {
 	uint32_t granted = b->queue->granted;
+	uint32_t most = granted >= GRANTS_WELL ? 0 : (GRANTS_WELL - granted) / b->free;
 
-	return granted >= GRANTS_WELL ? 0 : (GRANTS_WELL - granted) / b->free;
+	return most < QUEUE_RUN_IDS_MAX ? most : QUEUE_RUN_IDS_MAX;
 }
 
 /* Messages for each process, where many wait. */
@@ -296,8 +296,6 @@ static uint32_t deep_of(const struct building *b, const struct queue_settings *s
 	    (DEEP * queue_processes(settings, b->run->mta, b->run->mailer));
 	uint32_t most = places_for_each(b);
 
-	if (most > QUEUE_RUN_IDS_MAX)
-		most = QUEUE_RUN_IDS_MAX;
 	return deep < most ? deep : most;
 }
 
@@ -305,8 +303,6 @@ static uint32_t cap_of(const struct building *b, const struct queue_settings *se
 	uint32_t deep = deep_of(b, settings), most = places_for_each(b);
 	uint32_t cap = deep > settings->schedule.backlog ? deep : settings->schedule.backlog;
 
-	if (most > QUEUE_RUN_IDS_MAX)
-		most = QUEUE_RUN_IDS_MAX;
 	if (cap > most)
 		cap = most;
 	return cap < 1 ? 1 : cap;
@@ -329,7 +325,7 @@ static void put_last(struct building *b, struct message *m, const struct dest *d
 			p->state = PART_RETRY;
 			p->due_ns = b->now_ns + LAST_NS;
 		}
-	queue_settle(b->queue, m, b->now_ns);
+	queue_settle(b->queue, m);
 }
 
 static bool build_run(struct building *b, struct message *m) {
@@ -362,11 +358,11 @@ static bool build_run(struct building *b, struct message *m) {
 
 /* The next run of the mailer.  False: nothing came of what the board named. */
 static bool make_next_run(struct queue *queue, unsigned mta, unsigned mailer, struct message *message,
-    struct dest *dest, int64_t now_ns, struct queue_run *out) {
+    struct dest *dest, struct queue_run *out) {
 	struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
-	struct building b = { .queue = queue, .now_ns = now_ns, .listed = m->messages,
+	struct building b = { .queue = queue, .now_ns = queue->now_ns, .listed = m->messages,
 		.lead = dest, .run = queue_make_run(queue),
-		.alone = queue_is_doubtful(dest) || dest->slow_ns > now_ns,
+		.alone = queue_is_doubtful(dest) || dest->slow_ns > queue->now_ns,
 		.free = queue_processes(&queue->settings, mta, mailer) - m->running };
 	bool found;
 
@@ -374,7 +370,7 @@ static bool make_next_run(struct queue *queue, unsigned mta, unsigned mailer, st
 		return false;
 	b.run->mta = (uint8_t)mta;
 	b.run->mailer = (uint8_t)mailer;
-	b.run->started_ns = now_ns;
+	b.run->started_ns = queue->now_ns;
 	queue->building = b.run;
 	found = build_run(&b, message);
 	queue->building = NULL;
@@ -383,7 +379,7 @@ static bool make_next_run(struct queue *queue, unsigned mta, unsigned mailer, st
 		return false;
 	}
 	m->running++;
-	*out = (struct queue_run){ .run = b.run->number, .mta = mta,
+	*out = (struct queue_run){ .run = b.run->number,
 		.directory = b.run->directory, .count = b.run->count,
 		.brief = b.run->brief, .recipients = b.most,
 		.is_told = mailer == QUEUE_REMOTE && queue_told_works(queue, mta) };
@@ -392,7 +388,7 @@ static bool make_next_run(struct queue *queue, unsigned mta, unsigned mailer, st
 	return true;
 }
 
-static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+static bool next_of(struct queue *queue, unsigned mta, unsigned mailer,
     struct queue_run *out) {
 	const struct generation_mta *settings = &queue->settings.mtas[mta];
 	const struct queue_mailer *m = queue_mailer_of(queue, mta, mailer);
@@ -401,14 +397,13 @@ static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t 
 	struct dest *dest;
 
 	if (settings->drive == 0 || m->running >= processes ||
-	    m->running + m->stalled >= 2 * processes || now_ns < queue->mtas[mta].hold_ns ||
+	    m->running + m->stalled >= 2 * processes || queue->now_ns < queue->mtas[mta].hold_ns ||
 	    queue->granted >= GRANTS_MOST)
 		return false;
 	for (unsigned i = 0; i < TRIES; i++) {
-		if (m->messages == 0 ||
-		    !find_lead(queue, mta, mailer, now_ns, &message, &dest))
+		if (m->messages == 0 || !find_lead(queue, mta, mailer, &message, &dest))
 			return false;
-		if (make_next_run(queue, mta, mailer, message, dest, now_ns, out))
+		if (make_next_run(queue, mta, mailer, message, dest, out))
 			return true;
 	}
 	return false;
@@ -419,11 +414,11 @@ bool queue_next_run(struct queue *queue, int64_t now_ns, struct queue_run *out) 
 	bool found = false;
 
 	queue_begin(queue, now_ns);
-	queue_settle_changed(queue, now_ns);
+	queue_settle_changed(queue);
 	for (unsigned i = 0; i < all && !found && !queue_told_waits(queue); i++) {
 		unsigned at = (queue->turn + i) % all;
 
-		found = next_of(queue, at / QUEUE_MAILERS, at % QUEUE_MAILERS, now_ns, out);
+		found = next_of(queue, at / QUEUE_MAILERS, at % QUEUE_MAILERS, out);
 		if (found)
 			queue->turn = (at + 1) % all;
 	}

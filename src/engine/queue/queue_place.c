@@ -85,7 +85,7 @@ void queue_unplace_part(struct queue *queue, struct part *p, bool taken) {
 }
 
 /* The board is told how many recipients of the envelope are unread. */
-static void tell_unread(struct queue *queue, struct message *m, uint32_t unread, int64_t now_ns) {
+static void tell_unread(struct queue *queue, struct message *m, uint32_t unread) {
 	struct envelope *e = m->envelope;
 
 	if (unread == m->unread_placed)
@@ -94,7 +94,7 @@ static void tell_unread(struct queue *queue, struct message *m, uint32_t unread,
 	m->unread_placed = unread;
 	if (e->job == JOB_NONE || e->placed == 0)
 		return;
-	job_batch_begin(queue->board, e->job, e->unread, now_ns);
+	job_batch_begin(queue->board, e->job, e->unread, queue->now_ns);
 	(void)job_batch_end(queue->board, e->job);
 }
 
@@ -116,7 +116,7 @@ void queue_unplace(struct queue *queue, struct message *m) {
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if (p->on_board)
 			queue_unplace_part(queue, p, false);
-	tell_unread(queue, m, 0, queue->now_ns);
+	tell_unread(queue, m, 0);
 	if (e->placed == 0 && e->job != JOB_NONE) {
 		job_message_close(queue->board, e->job);
 		e->job = JOB_NONE;
@@ -125,10 +125,10 @@ void queue_unplace(struct queue *queue, struct message *m) {
 
 /* --- on the board ---------------------------------------------------------------------- */
 
-static bool open_job(struct queue *queue, struct message *m, int64_t now_ns) {
+static bool open_job(struct queue *queue, struct message *m) {
 	struct envelope *e = m->envelope;
 
-	queue_set_queued(m, true, now_ns);
+	queue_set_queued(m, true, queue->now_ns);
 	if (!queue_is_placed(m) && !queue_board_has_room(queue))
 		return false;
 	if (e->job == JOB_NONE)
@@ -137,7 +137,7 @@ static bool open_job(struct queue *queue, struct message *m, int64_t now_ns) {
 }
 
 /* True: something is on the board, or waits for a place there. */
-static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
+static bool place_due(struct queue *queue, struct message *m) {
 	struct envelope *e = m->envelope;
 	bool begun = false, any = false;
 
@@ -147,17 +147,17 @@ static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
 		any = true;
 		if (p->on_board)
 			continue;
-		if (!begun && open_job(queue, m, now_ns)) {
+		if (!begun && open_job(queue, m)) {
 			e->unread += m->unread - m->unread_placed;
 			m->unread_placed = m->unread;
-			job_batch_begin(queue->board, e->job, e->unread, now_ns);
+			job_batch_begin(queue->board, e->job, e->unread, queue->now_ns);
 			begun = true;
 		}
 		if (begun && job_batch_add(queue->board, e->job, p->dest->queue, p->recipients)) {
 			queue_set_on_board(queue, p, true);
 		} else {
 			p->state = PART_RETRY;
-			p->due_ns = now_ns + FULL_AGAIN_NS;
+			p->due_ns = queue->now_ns + FULL_AGAIN_NS;
 		}
 	}
 	if (begun)
@@ -166,29 +166,29 @@ static bool place_due(struct queue *queue, struct message *m, int64_t now_ns) {
 }
 
 /* Those whose dest is dead or held wait for its return. */
-static void set_aside(struct queue *queue, struct message *m, int64_t now_ns) {
+static void set_aside(struct queue *queue, struct message *m) {
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if (p->state == PART_DUE && !p->on_board &&
-		    queue_look_again(queue, p->dest, now_ns) == QUEUE_WAITS_SUSPENDED)
+		    queue_look_again(queue, p->dest) == QUEUE_WAITS_SUSPENDED)
 			p->state = PART_SUSPENDED;
 }
 
-void queue_settle(struct queue *queue, struct message *m, int64_t now_ns) {
+void queue_settle(struct queue *queue, struct message *m) {
 	if (m->state != MESSAGE_WAITS)
 		return;
-	if (m->more_ns <= now_ns)
+	if (m->more_ns <= queue->now_ns)
 		m->more_ns = 0;
 	/* what is taken for it would be missed */
 	for (unsigned i = 0; i < QUEUE_MAILERS; i++)
 		if (queue_mailer_of(queue, m->mta, i)->primed.message == m)
 			queue_unprime(queue, m->mta, i);
-	set_aside(queue, m, now_ns);
-	if (!place_due(queue, m, now_ns)) {
+	set_aside(queue, m);
+	if (!place_due(queue, m)) {
 		queue_unplace(queue, m);
-		queue_set_queued(m, false, now_ns);
+		queue_set_queued(m, false, queue->now_ns);
 		if (m->unread > 0 && !m->more_asked && m->more_ns == 0) {
 			m->more_asked = true;
-			queue->calls.read_more(queue->calls.context, m->directory,
+			queue->calls.read(queue->calls.context, m->directory,
 			    m->id, m->place);
 		}
 	}

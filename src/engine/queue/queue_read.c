@@ -24,15 +24,10 @@
 
 /* --- begin ------------------------------------------------------------------------- */
 
-static bool is_driven(const struct queue *queue, unsigned directory) {
-	return directory < queue->directory_count &&
-	    queue->settings.mtas[queue->directories[directory].mta].drive != 0;
-}
-
 bool queue_wants(struct queue *queue, unsigned directory, const char *id) {
 	const struct message *m;
 
-	if (!is_driven(queue, directory))
+	if (!queue_drives(queue, directory))
 		return false;
 	m = queue_find_message(queue, directory, id);
 	if (m != NULL)
@@ -62,11 +57,11 @@ bool queue_scan_found(struct queue *queue, unsigned directory, const char *id,
 
 /* The document's first batch: policy/schedule/pool.h. */
 static uint32_t first_batch(const struct queue *queue) {
-	uint32_t most = queue->settings.schedule.pool.message_recipient_minimum;
+	const struct pool_settings *pool = &queue->settings.schedule.pool;
+	uint32_t most = pool->message_recipient_minimum;
 
-	if (queue->in_core < queue->settings.schedule.pool.message_recipient_limit &&
-	    queue->settings.schedule.pool.message_recipient_limit - queue->in_core > most)
-		most = (uint32_t)(queue->settings.schedule.pool.message_recipient_limit - queue->in_core);
+	if (queue->in_core + most < pool->message_recipient_limit)
+		most = pool->message_recipient_limit - (uint32_t)queue->in_core;
 	if (most == 0)
 		most = 1;
 	return most < BATCH_MOST ? most : BATCH_MOST;
@@ -120,13 +115,13 @@ bool queue_read_begin(struct queue *queue, unsigned directory, const char *id,
 	struct message *m;
 	bool known;
 
-	if (!is_driven(queue, directory))
+	if (!queue_drives(queue, directory))
 		return false;
 	queue_begin(queue, queue->now_ns);
 	m = queue_find_message(queue, directory, id);
 	/* what is known of its times counts */
-	if (m == NULL && queue_journal_fetch(queue, directory, id))
-		m = queue_find_message(queue, directory, id);
+	if (m == NULL)
+		m = queue_journal_fetch(queue, directory, id);
 	known = m != NULL;
 	if (!queue_wants(queue, directory, id))
 		return false;
@@ -202,36 +197,36 @@ static bool is_left_over(const struct message *m, const struct part *p) {
 
 /* It ran, and is left. */
 static void after_a_run(const struct queue *queue, const struct message *m,
-    const struct part *p, int64_t now_ns, struct part *out) {
+    const struct part *p, struct part *out) {
 	unsigned doublings = m->lock_tries < LOCK_DOUBLINGS ? m->lock_tries : LOCK_DOUBLINGS;
 
 	if (p->put_off && p->held) {
 		out->state = PART_RETRY;
-		out->due_ns = now_ns + queue->settings.mtas[m->mta].retry_ns;
+		out->due_ns = queue->now_ns + queue->settings.mtas[m->mta].retry_ns;
 	}
 	if (p->put_off || m->not_reached)
 		return;
 	if (m->was_theirs) {
 		out->state = PART_LOCKED;
-		out->due_ns = now_ns + (LOCK_FIRST_NS << doublings);
+		out->due_ns = queue->now_ns + (LOCK_FIRST_NS << doublings);
 	} else if (!m->touched && m->ended != QUEUE_RUN_KILLED &&
 	    (m->was_asked || m->ended == QUEUE_RUN_NOT_WRITTEN)) {
 		/* perhaps it was delivered, and could not be written: not twice at once */
 		out->state = PART_RETRY;
-		out->due_ns = now_ns + retry_ns(queue, m, now_ns - m->arrival_ns);
+		out->due_ns = queue->now_ns + retry_ns(queue, m, queue->now_ns - m->arrival_ns);
 	} else if (m->touched && m->lock_tries == 1 && is_left_over(m, p)) {
 		return;
 	} else if (!m->touched || is_left_over(m, p)) {
 		out->state = PART_LOCKED;
-		out->due_ns = now_ns + (LOCK_FIRST_NS << doublings);
+		out->due_ns = queue->now_ns + (LOCK_FIRST_NS << doublings);
 	} else if (!m->was_brief || !p->timed_out) {
 		out->state = PART_RETRY;
-		out->due_ns = now_ns + retry_ns(queue, m, now_ns - m->arrival_ns);
+		out->due_ns = queue->now_ns + retry_ns(queue, m, queue->now_ns - m->arrival_ns);
 	}
 }
 
 /* When may it go?  `old`: what was known of that domain, or NULL. */
-static void decide_part(const struct queue *queue, const struct part *old, int64_t now_ns,
+static void decide_part(const struct queue *queue, const struct part *old,
     struct part *out) {
 	const struct message *m = queue->reading.message;
 	const struct queue_file *file = &queue->reading.file;
@@ -239,24 +234,24 @@ static void decide_part(const struct queue *queue, const struct part *old, int64
 	out->state = PART_DUE;
 	out->due_ns = 0;
 	if (old != NULL && old->ran) {
-		after_a_run(queue, m, old, now_ns, out);
+		after_a_run(queue, m, old, out);
 	} else if (old != NULL && m->state != MESSAGE_AWAITED && file->tries > m->tries &&
 	    !m->was_theirs) {
 		/* somebody else has tried all of it */
 		out->state = PART_RETRY;
-		out->due_ns = now_ns + retry_ns(queue, m, now_ns - m->arrival_ns);
+		out->due_ns = queue->now_ns + retry_ns(queue, m, queue->now_ns - m->arrival_ns);
 	} else if (old != NULL && old->state != PART_DUE && old->state != PART_RUNNING) {
 		out->state = old->state;
 		out->due_ns = old->due_ns;
 	} else if (!queue->reading.was_known && file->tries > TRIES_KNOWN) {
 		out->due_ns = file->tried_ns +
 		    retry_ns(queue, m, file->tried_ns - file->arrival_ns);
-		if (out->due_ns > now_ns)
+		if (out->due_ns > queue->now_ns)
 			out->state = PART_RETRY;
 	}
 }
 
-static void decide_all(struct queue *queue, int64_t now_ns) {
+static void decide_all(struct queue *queue) {
 	const struct queue_reading *reading = &queue->reading;
 	const struct message *m = reading->message;
 
@@ -265,11 +260,11 @@ static void decide_all(struct queue *queue, int64_t now_ns) {
 	for (struct part *p = reading->parts; p != NULL; p = p->next_of_message) {
 		struct part *old = p->domain->part;
 
-		decide_part(queue, old, now_ns, p);
+		decide_part(queue, old, p);
 		if (old != NULL && !reading->more)
 			old->left = p->recipients;
 		if (old != NULL && old->ran && old->timed_out && m->was_brief)
-			old->dest->slow_ns = now_ns + SLOW_NS;
+			old->dest->slow_ns = queue->now_ns + SLOW_NS;
 	}
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		p->domain->part = NULL;
@@ -292,7 +287,7 @@ static void note_theirs(struct message *m, const struct queue_file *file) {
 	m->left_running = !m->touched;
 }
 
-static void take_facts(struct queue *queue, int64_t now_ns) {
+static void take_facts(struct queue *queue) {
 	struct message *m = queue->reading.message;
 	const struct queue_file *file = &queue->reading.file;
 
@@ -309,7 +304,7 @@ static void take_facts(struct queue *queue, int64_t now_ns) {
 	if (m->touched)
 		queue_note_works(queue, m->mta);
 	else
-		queue_note_untouched(queue, m, now_ns);
+		queue_note_untouched(queue, m);
 }
 
 /* What was read is the message's; or nobody's. */
@@ -334,8 +329,8 @@ void queue_read_end(struct queue *queue, bool whole, uint64_t place, int64_t now
 
 	queue->now_ns = now_ns;
 	if (!reading->more)
-		take_facts(queue, now_ns);
-	decide_all(queue, now_ns);
+		take_facts(queue);
+	decide_all(queue);
 	m->state = MESSAGE_WAITS;
 	if (!reading->more) {
 		/* what was not read may be left */
@@ -360,9 +355,9 @@ void queue_read_end(struct queue *queue, bool whole, uint64_t place, int64_t now
 	    queue_journal_note(queue, m, queue_board_has_room(queue))) {
 		queue_forget_message(queue, m);
 	} else {
-		queue_settle(queue, m, now_ns);
+		queue_settle(queue, m);
 	}
-	queue_settle_changed(queue, now_ns);
+	queue_settle_changed(queue);
 }
 
 void queue_read_abandon(struct queue *queue, int64_t now_ns) {
@@ -371,5 +366,44 @@ void queue_read_abandon(struct queue *queue, int64_t now_ns) {
 	queue->now_ns = now_ns;
 	end_parts(queue, NULL);
 	queue_journal_finish(queue, m->directory, m->id);
+	queue_forget_message(queue, m);
+}
+
+/* --- gone ------------------------------------------------------------------------------ */
+
+/* What ran was delivered, or bounced: by somebody who answers there, if there was a connection
+ * to it. */
+static void note_gone(struct queue *queue, const struct message *m) {
+	bool was_connected = m->was_connected;
+	struct grant_seen seen;
+
+	if (m->state == MESSAGE_RUNS) {
+		grants_see(queue->engine->segment, &m->grant, &seen);
+		was_connected = seen.connected > 0;
+	}
+	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message) {
+		if (!p->ran && p->state != PART_RUNNING)
+			continue;
+		queue_note_works(queue, m->mta);
+		if (was_connected && !p->put_off && !p->unanswered)
+			p->dest->good_ns = queue->now_ns;
+	}
+}
+
+void queue_forget_file(struct queue *queue, unsigned directory, const char *id, bool gone,
+    int64_t now_ns) {
+	struct message *m = queue_find_message(queue, directory, id);
+
+	queue_told_gone(queue, directory, id);
+	if (m == NULL) {
+		queue_journal_finish(queue, directory, id);
+		return;
+	}
+	queue_begin(queue, now_ns);
+	if (gone) {
+		queue_journal_results(queue, m);
+		note_gone(queue, m);
+	}
+	queue_journal_finish(queue, directory, id);
 	queue_forget_message(queue, m);
 }

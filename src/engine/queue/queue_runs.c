@@ -98,8 +98,7 @@ static void free_others(struct queue *queue, const struct run *run, bool are_fre
 	}
 }
 
-static void begin_stall(struct queue *queue, struct run *run, const struct part *part,
-    int64_t now_ns) {
+static void begin_stall(struct queue *queue, struct run *run, const struct part *part) {
 	struct dest *d = part == NULL ? NULL : part->dest;
 
 	run->stalls = true;
@@ -110,9 +109,9 @@ static void begin_stall(struct queue *queue, struct run *run, const struct part 
 	if (d == NULL)
 		return;
 	d->stalls++;
-	d->bad_ns = now_ns;
+	d->bad_ns = queue->now_ns;
 	withdraw_dest(queue, part->message, d);
-	(void)queue_look(queue, d, now_ns);
+	(void)queue_look(queue, d);
 }
 
 static void end_stall(struct queue *queue, struct run *run) {
@@ -139,7 +138,7 @@ static int64_t run_progress_ns(const struct run *run, const struct grant_seen *s
 	return seen->progress_ns > now_ns + LOOK_NS ? run->started_ns : seen->progress_ns;
 }
 
-static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns) {
+static void look_at_run(struct queue *queue, struct run *run) {
 	const struct segment *segment = queue->engine->segment;
 	int64_t limit_ns = queue->settings.mtas[run->mta].stall_ns;
 	int64_t latest_ns = 0, since_ns;
@@ -154,7 +153,7 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns) {
 		if (m == NULL)
 			continue;
 		grants_see(segment, &m->grant, &seen);
-		progress_ns = run_progress_ns(run, &seen, now_ns);
+		progress_ns = run_progress_ns(run, &seen, queue->now_ns);
 		if (progress_ns <= latest_ns)
 			continue;
 		latest_ns = progress_ns;
@@ -166,26 +165,26 @@ static void look_at_run(struct queue *queue, struct run *run, int64_t now_ns) {
 		end_stall(queue, run);
 	}
 	since_ns = run->progress_ns > run->started_ns ? run->progress_ns : run->started_ns;
-	if (part != NULL && !is_connected && now_ns - since_ns >= NO_ANSWER_NS)
+	if (part != NULL && !is_connected && queue->now_ns - since_ns >= NO_ANSWER_NS)
 		part->timed_out = true;
 	if (part != NULL)
 		limit_ns += part->recipients * A_RECIPIENT_NS;
-	if (!run->stalls && run->started && now_ns - since_ns >= limit_ns)
-		begin_stall(queue, run, part, now_ns);
+	if (!run->stalls && run->started && queue->now_ns - since_ns >= limit_ns)
+		begin_stall(queue, run, part);
 }
 
-void queue_look_at_stalls(struct queue *queue, int64_t now_ns) {
+void queue_look_at_stalls(struct queue *queue) {
 	struct run *run;
 
-	if (now_ns < queue->stalls_ns)
+	if (queue->now_ns < queue->stalls_ns)
 		return;
-	queue->stalls_ns = now_ns + LOOK_NS;
+	queue->stalls_ns = queue->now_ns + LOOK_NS;
 	TAILQ_FOREACH(run, &queue->runs, of_all) {
 		if (!run->adopted)
-			look_at_run(queue, run, now_ns);
-		else if (!run->stalls && now_ns - run->started_ns >=
+			look_at_run(queue, run);
+		else if (!run->stalls && queue->now_ns - run->started_ns >=
 		    ADOPTED_STALLS * queue->settings.mtas[run->mta].stall_ns)
-			begin_stall(queue, run, NULL, now_ns);
+			begin_stall(queue, run, NULL);
 	}
 }
 
@@ -223,7 +222,7 @@ static void note_part(struct part *p, const struct grant_seen *seen,
 }
 
 static void end_message(struct queue *queue, const struct run *run, struct message *m,
-    enum queue_run_end how, int64_t now_ns) {
+    enum queue_run_end how) {
 	const struct part *last;
 	struct grant_seen seen;
 
@@ -245,21 +244,21 @@ static void end_message(struct queue *queue, const struct run *run, struct messa
 			p->state = PART_DUE;
 			p->put_off = false;
 		} else {
-			note_part(p, &seen, now_ns);
+			note_part(p, &seen, queue->now_ns);
 		}
 	}
 	if (how == QUEUE_RUN_NOT_STARTED)
-		queue_settle(queue, m, now_ns);
+		queue_settle(queue, m);
 }
 
 /* Where its mail went may be known better by now. */
-static void remap_message(struct queue *queue, const struct message *m, int64_t now_ns) {
+static void remap_message(struct queue *queue, const struct message *m) {
 	for (const struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if (p->ran)
-			queue_remap_domain(queue, p->domain, now_ns);
+			queue_remap_domain(queue, p->domain);
 }
 
-static void release_run(struct queue *queue, struct run *run, int64_t now_ns) {
+static void release_run(struct queue *queue, struct run *run) {
 	end_stall(queue, run);
 	queue_mailer_of(queue, run->mta, run->mailer)->running--;
 	queue_mailer_of(queue, run->mta, run->mailer)->doubtful -= run->doubtful;
@@ -274,7 +273,7 @@ static void release_run(struct queue *queue, struct run *run, int64_t now_ns) {
 		struct dest *d = run->dests[i];
 
 		if (d->watched && d->runs == 0 && d->part_count > 0)
-			(void)queue_look(queue, d, now_ns);
+			(void)queue_look(queue, d);
 		else
 			d->looked_ns = 0;
 		queue_leave_dest(queue, d);
@@ -287,7 +286,7 @@ static void ask_for_files(struct queue *queue, const struct run *run) {
 		    run->messages[i] != NULL ? run->messages[i]->id : NULL;
 
 		if (id != NULL)
-			queue->calls.read(queue->calls.context, run->directory, id);
+			queue->calls.read(queue->calls.context, run->directory, id, 0);
 	}
 }
 
@@ -325,21 +324,21 @@ void queue_run_ended(struct queue *queue, uint32_t number, enum queue_run_end ho
 	queue_begin(queue, now_ns);
 	for (unsigned i = 0; i < run->count; i++)
 		if (run->messages[i] != NULL)
-			end_message(queue, run, run->messages[i], how, now_ns);
+			end_message(queue, run, run->messages[i], how);
 	if (how == QUEUE_RUN_KILLED)
 		queue_told_killed(queue);
 	if (how == QUEUE_RUN_NOT_STARTED)
-		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_STARTED, now_ns);
+		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_STARTED);
 	else if (how == QUEUE_RUN_NOT_WRITTEN)
-		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_WRITTEN, now_ns);
+		queue_pause(queue, run->mta, QUEUE_PAUSE_NOT_WRITTEN);
 	for (unsigned i = 0; i < run->count && how != QUEUE_RUN_NOT_STARTED; i++)
 		if (run->messages[i] != NULL)
-			remap_message(queue, run->messages[i], now_ns);
-	release_run(queue, run, now_ns);
+			remap_message(queue, run->messages[i]);
+	release_run(queue, run);
 	if (how != QUEUE_RUN_NOT_STARTED)
 		ask_for_files(queue, run);
 	queue_free_run(queue, run);
-	queue_settle_changed(queue, now_ns);
+	queue_settle_changed(queue);
 }
 
 /* --- of an earlier role --------------------------------------------------------------- */

@@ -48,20 +48,14 @@ bool queue_store_open(struct queue *queue, struct diag *diag) {
 	return true;
 }
 
-static void free_runs(struct queue *queue) {
-	struct run *run;
-
-	while ((run = TAILQ_FIRST(&queue->runs)) != NULL)
-		queue_free_run(queue, run);
-}
-
 void queue_store_close(struct queue *queue) {
 	struct dest *d;
 
 	for (uint32_t i = 0; i < queue->message_end; i++)
 		if (queue->messages[i].state != MESSAGE_FREE)
 			queue_forget_message(queue, &queue->messages[i]);
-	free_runs(queue);
+	while (!TAILQ_EMPTY(&queue->runs))
+		queue_free_run(queue, TAILQ_FIRST(&queue->runs));
 	while ((d = TAILQ_FIRST(&queue->dests)) != NULL) {
 		TAILQ_REMOVE(&queue->dests, d, of_all);
 		free(d);

@@ -111,12 +111,12 @@ static bool is_stale(const struct told_message *message, int64_t now_ns) {
 	    (message->state != TOLD_DIED || message->length == 0);
 }
 
-static void sweep_told(struct queue *queue, int64_t now_ns) {
+static void sweep_told(struct queue *queue) {
 	struct told_message *message = LIST_FIRST(&queue->told), *next;
 
 	for (; message != NULL; message = next) {
 		next = LIST_NEXT(message, of_all);
-		if (is_stale(message, now_ns))
+		if (is_stale(message, queue->now_ns))
 			told_drop(queue, message);
 	}
 }
@@ -304,7 +304,7 @@ int64_t queue_told_turn(struct queue *queue) {
 			queue->wait_until_ns = 0;
 	}
 	if (now_ns >= queue->told_sweep_ns) {
-		sweep_told(queue, now_ns);
+		sweep_told(queue);
 		queue->told_sweep_ns = now_ns + NS_PER_SECOND;
 	}
 	if (more)

@@ -121,7 +121,7 @@ static int compare_name(const void *a, const void *b) {
 	    (*(struct dest *const *)b)->owner.name);
 }
 
-static struct dest **dests_by_name(const struct queue *queue, const char *destination,
+static struct dest **dests_by_name(const struct queue *queue,
     const struct queue_journal_list *journal, size_t *count) {
 	struct dest **list = malloc((queue->dest_map.count + 1) * sizeof(struct dest *)), *d;
 
@@ -129,19 +129,18 @@ static struct dest **dests_by_name(const struct queue *queue, const char *destin
 	if (list == NULL)
 		return NULL;
 	TAILQ_FOREACH(d, &queue->dests, of_all)
-		if ((!LIST_EMPTY(&d->parts) || queue_journal_list_has(journal, d)) &&
-		    (destination == NULL || strcmp(destination, d->owner.name) == 0))
+		if (!LIST_EMPTY(&d->parts) || queue_journal_list_has(journal, d))
 			list[(*count)++] = d;
 	qsort(list, *count, sizeof(struct dest *), compare_name);
 	return list;
 }
 
-void queue_each(struct queue *queue, const char *destination,
+void queue_each(struct queue *queue,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct dest **list;
 	size_t count;
 
-	list = dests_by_name(queue, destination, NULL, &count);
+	list = dests_by_name(queue, NULL, &count);
 	for (size_t i = 0; i < count; i++)
 		if (!each_of(queue, list[i], each, context))
 			break;
@@ -193,11 +192,11 @@ void queue_each_destination(struct queue *queue, const struct queue_journal_list
 	size_t count;
 
 	queue_begin(queue, now_ns);
-	list = dests_by_name(queue, NULL, journal, &count);
+	list = dests_by_name(queue, journal, &count);
 	for (size_t i = 0; i < count; i++) {
 		/* mail of the journal alone: nobody has looked */
 		if (!list[i]->seen)
-			(void)queue_look(queue, list[i], now_ns);
+			(void)queue_look(queue, list[i]);
 		fill_destination(queue, list[i], &row);
 		if (queue_journal_list_has(journal, list[i]))
 			queue_journal_list_add(journal, list[i], &row);
@@ -238,12 +237,12 @@ static bool tell_parts(const struct queue *queue, const struct message *m, unsig
 }
 
 /* The part that the board has next, or NULL. */
-static const struct part *first_part(struct queue *queue, uint32_t transport, int64_t now_ns,
+static const struct part *first_part(struct queue *queue, uint32_t transport,
     enum queue_why *why) {
 	struct job_would peek;
 
 	if (queue->settings.schedule.discipline == DISCIPLINE_FIRST_COME ||
-	    !job_peek(queue->board, transport, now_ns, &peek))
+	    !job_peek(queue->board, transport, queue->now_ns, &peek))
 		return NULL;
 	*why = peek.preempts ? QUEUE_WHY_PREEMPTS : QUEUE_WHY_CURRENT;
 	return queue_first_part(queue_job_envelope(queue, peek.message),
@@ -252,11 +251,11 @@ static const struct part *first_part(struct queue *queue, uint32_t transport, in
 
 /* All that may go of it, in the scheduler's order: the files of an envelope one after another,
  * the one that is first before all. */
-static bool next_of(struct queue *queue, unsigned mta, unsigned mailer, int64_t now_ns,
+static bool next_of(struct queue *queue, unsigned mta, unsigned mailer,
     struct telling *telling) {
 	uint32_t transport = queue_mailer_of(queue, mta, mailer)->transport;
 	enum queue_why why = QUEUE_WHY_CURRENT;
-	const struct part *first = first_part(queue, transport, now_ns, &why);
+	const struct part *first = first_part(queue, transport, &why);
 
 	if (first != NULL && !tell_next(queue, first, why, telling))
 		return false;
@@ -280,9 +279,10 @@ void queue_each_next(struct queue *queue, int64_t now_ns, uint32_t most,
     bool (*each)(void *context, const struct queue_row *row), void *context) {
 	struct telling telling = { most, each, context };
 
+	queue_begin(queue, now_ns);
 	for (unsigned i = 0; i < GENERATION_MTAS_MAX * QUEUE_MAILERS && most > 0; i++)
 		if (queue->settings.mtas[i / QUEUE_MAILERS].drive != 0 &&
-		    !next_of(queue, i / QUEUE_MAILERS, i % QUEUE_MAILERS, now_ns, &telling))
+		    !next_of(queue, i / QUEUE_MAILERS, i % QUEUE_MAILERS, &telling))
 			return;
 }
 

@@ -25,31 +25,29 @@ static int64_t last_sign_ns(const struct segment_header *header) {
 	return last_ns;
 }
 
-enum queue_watch_news queue_watch_look(struct queue_watch *watch, struct engine *engine,
-    const struct generation *generation, int64_t now_ns, int64_t *away_ns) {
+int64_t queue_watch_look(int64_t *last_ns, struct engine *engine, const struct generation *generation,
+    int64_t now_ns) {
 	struct segment_header *header = engine->segment->header;
 	int64_t sign_ns = last_sign_ns(header), told_ns = segment_time_ns(&header->queue_away_ns);
 
 	/* no keeper said so */
 	if (told_ns > now_ns)
 		told_ns = 0;
-	if (watch->last_ns == 0)
-		watch->last_ns = told_ns != 0 ? told_ns : now_ns;
+	if (*last_ns == 0)
+		*last_ns = told_ns != 0 ? told_ns : now_ns;
 	if (!generation_drives(generation)) {
-		watch->last_ns = now_ns;
+		*last_ns = now_ns;
 		atomic_store(&header->queue_away_ns, 0);
-		return QUEUE_NO_NEWS;
+		return 0;
 	}
-	if (sign_ns > watch->last_ns)
-		watch->last_ns = sign_ns < now_ns ? sign_ns : now_ns;
-	if (told_ns != 0 && watch->last_ns > told_ns) {
-		*away_ns = now_ns - told_ns;
+	if (sign_ns > *last_ns)
+		*last_ns = sign_ns < now_ns ? sign_ns : now_ns;
+	if (told_ns != 0 && *last_ns > told_ns) {
 		atomic_store(&header->queue_away_ns, 0);
-		return QUEUE_IS_BACK;
+		return told_ns - now_ns;
 	}
-	*away_ns = now_ns - watch->last_ns;
-	if (told_ns != 0 || *away_ns < QUEUE_AWAY_NS)
-		return QUEUE_NO_NEWS;
-	atomic_store(&header->queue_away_ns, watch->last_ns);
-	return QUEUE_IS_AWAY;
+	if (told_ns != 0 || now_ns - *last_ns < QUEUE_AWAY_NS)
+		return 0;
+	atomic_store(&header->queue_away_ns, *last_ns);
+	return now_ns - *last_ns;
 }

@@ -13,16 +13,10 @@
 /* A role that did not live for so long was not there. */
 #define QUEUE_SETTLED_NS	INT64_C(5000000000)
 
-/* The keeper's.  All zero at its start. */
-struct queue_watch {
-	int64_t last_ns;	/* last sign of life, or when there was nothing to drive */
-};
-
-enum queue_watch_news { QUEUE_NO_NEWS, QUEUE_IS_AWAY, QUEUE_IS_BACK };
-
-/* What is to be told now; *away_ns: for how long it has been away, or was.  No lock; the
- * keeper's thread, each second. */
-enum queue_watch_news queue_watch_look(struct queue_watch *watch, struct engine *engine,
-    const struct generation *generation, int64_t now_ns, int64_t *away_ns);
+/* What is to be told now: for how long it has been away; or, negative, was, and is back; 0:
+ * nothing.  *last_ns: its last sign of life, or when there was nothing to drive; 0 at the keeper's
+ * start.  No lock; the keeper's thread, each second. */
+int64_t queue_watch_look(int64_t *last_ns, struct engine *engine, const struct generation *generation,
+    int64_t now_ns);
 
 #endif

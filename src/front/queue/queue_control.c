@@ -44,6 +44,7 @@ struct rows {
 	int64_t now_ns, began_ns;
 	size_t bytes, most;	/* so far, and that there may be */
 	bool cut;		/* there was no room for all */
+	bool is_next;		/* of what is next: says why */
 	uint64_t more;		/* messages that are in the journal alone, and were not listed */
 	char frame[ROW_BYTES];
 };
@@ -129,18 +130,11 @@ static bool put_part(void *context, const struct queue_row *row) {
 		return true;
 	row_begin(rows, &writer);
 	add_part(&writer, rows, row);
-	control_writer_add(&writer, "since_ms", "%lld", rows->began_ns > row->arrival_ns ?
-	    (long long)((rows->began_ns - row->arrival_ns) / NS_PER_MS) : 0);
-	return row_end(rows, &writer);
-}
-
-static bool put_next(void *context, const struct queue_row *row) {
-	struct rows *rows = context;
-	struct control_writer writer;
-
-	row_begin(rows, &writer);
-	add_part(&writer, rows, row);
-	control_writer_add(&writer, "why", "%s", queue_why_word(row->why));
+	if (rows->is_next)
+		control_writer_add(&writer, "why", "%s", queue_why_word(row->why));
+	else
+		control_writer_add(&writer, "since_ms", "%lld", rows->began_ns > row->arrival_ns ?
+		    (long long)((rows->began_ns - row->arrival_ns) / NS_PER_MS) : 0);
 	return row_end(rows, &writer);
 }
 
@@ -194,7 +188,8 @@ static const char *answer_next(struct queue *queue, const struct control_frame *
 
 	if (text != NULL && (!text_to_u32(text, strlen(text), NEXT_MOST, &most) || most == 0))
 		return "most: 1 to 10000";
-	queue_each_next(queue, rows->now_ns, most, put_next, rows);
+	rows->is_next = true;
+	queue_each_next(queue, rows->now_ns, most, put_part, rows);
 	return NULL;
 }
 
@@ -257,7 +252,7 @@ static bool listing_end(struct queue_control *self, struct listing *listing) {
 		queue_each_destination(self->queue, listing->journal, rows->now_ns,
 		    put_destination, rows);
 	else
-		queue_each(self->queue, NULL, put_part, rows);
+		queue_each(self->queue, put_part, rows);
 	rows->cut = rows->cut || (listing->journal != NULL &&
 	    queue_journal_list_is_cut(listing->journal));
 	engine_unpin(self->control->engine, rows->generation);

@@ -10,6 +10,7 @@
  */
 #include "front/queue/queue_drive_internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -28,6 +29,41 @@
 #define CHECKPOINTS	40u
 #define CHECKPOINT_MOST	10u
 
+/* --- settings ------------------------------------------------------------------------- */
+
+static uint64_t mix_text(uint64_t hash, const char *text) {
+	do
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	while (*text++ != '\0');
+	return hash;
+}
+
+/* What our directories were opened for, and what sizes the engine's memory: with another one a
+ * new role is to come. */
+static uint64_t settings_shape(const struct generation *g) {
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ g->mta_count;
+
+	for (uint32_t i = 0; i < g->mta_count; i++) {
+		const struct generation_mta *mta = &g->mtas[i];
+
+		hash = mix_text(hash, generation_text(g, mta->name)) * 31 + mta->drive;
+		for (uint32_t k = 0; mta->drive != 0 && k < mta->queue_count; k++)
+			hash = mix_text(hash, generation_text(g, mta->queues[k]));
+	}
+	hash = hash * 31 + g->schedule.pool.message_active_limit;
+	hash = hash * 31 + g->schedule.pool.message_recipient_limit;
+	return hash * 31 + g->schedule.pool.message_recipient_minimum;
+}
+
+static void settings_of(const struct generation *g, struct queue_settings *out) {
+	_Static_assert(QUEUE_MAILERS == GENERATION_TRANSPORTS, "each has settings");
+	out->schedule = g->schedule;
+	memcpy(out->mtas, g->mtas, sizeof(out->mtas));
+	for (uint32_t i = 0; i < GENERATION_MTAS_MAX; i++)
+		if (out->mtas[i].exactly_once == EXACTLY_ONCE_ENFORCE && g->outbound_observe)
+			out->mtas[i].exactly_once = EXACTLY_ONCE_OBSERVE;
+}
+
 /* --- a reload ------------------------------------------------------------------------ */
 
 static void take_reload(struct queue_drive *drive) {
@@ -36,11 +72,11 @@ static void take_reload(struct queue_drive *drive) {
 
 	if (generation->number != drive->generation) {
 		drive->generation = generation->number;
-		if (queue_settings_shape(generation) != drive->shape) {
+		if (settings_shape(generation) != drive->shape) {
 			log_event(EVENT_QUEUE, "text=\"the set of managed queues changed\"");
 			drive->is_over = true;
 		} else {
-			queue_settings_of(generation, &settings);
+			settings_of(generation, &settings);
 			queue_configure(drive->queue, &settings);
 		}
 	}
@@ -141,8 +177,8 @@ static void take_started(struct queue_drive *drive, const struct queue_tell *tel
 }
 
 static enum queue_run_end end_of(const struct queue_tell *tell) {
-	if (tell->how != QUEUE_END_EXIT)
-		return tell->how == QUEUE_END_SIGNAL ? QUEUE_RUN_KILLED : QUEUE_RUN_NOT_STARTED;
+	if (tell->how != SUBPROCESS_EXIT)
+		return tell->how == SUBPROCESS_SIGNAL ? QUEUE_RUN_KILLED : QUEUE_RUN_NOT_STARTED;
 	switch (tell->number) {
 	case EX_OK:
 		return QUEUE_RUN_OVER;
@@ -278,16 +314,6 @@ static void on_second(evutil_socket_t fd, short what, void *argument) {
 	log_flush();
 }
 
-/* --- what the engine wants ---------------------------------------------------------------- */
-
-static void want_read(void *context, unsigned directory, const char *id) {
-	queue_reads_add(context, directory, id, true);
-}
-
-static void want_more(void *context, unsigned directory, const char *id, uint64_t place) {
-	queue_reads_add_more(context, directory, id, place);
-}
-
 /* --- life -------------------------------------------------------------------------------- */
 
 static int add_event(struct event **event, struct queue_drive *drive, int fd, short what,
@@ -299,17 +325,40 @@ static int add_event(struct event **event, struct queue_drive *drive, int fd, sh
 }
 
 static int open_queue(struct queue_drive *drive, struct diag *diag) {
-	const struct queue_calls calls = { .read = want_read, .read_more = want_more,
+	const struct queue_calls calls = { .read = queue_reads_want,
 		.room = queue_directory_room, .context = drive };
 	const struct generation *generation = engine_pin(drive->engine);
 	struct queue_settings settings;
 
-	queue_settings_of(generation, &settings);
+	settings_of(generation, &settings);
 	drive->generation = generation->number;
-	drive->shape = queue_settings_shape(generation);
+	drive->shape = settings_shape(generation);
 	engine_unpin(drive->engine, generation);
 	return queue_open(&drive->queue, drive->engine, &settings, drive->setup->directories,
 	    drive->setup->directory_count, &calls, diag);
+}
+
+static int open_journal_at(struct queue_drive *drive, const struct generation *generation,
+    const char *path, struct diag *diag) {
+	const struct queue_journal_setup setup = { .path = path,
+		.file_size = generation->journal.file_size,
+		.sync_delay_ns = generation->journal.sync_delay_ns,
+		.envelope_delay_ns = generation->journal.envelope_delay_ns, .threaded = true };
+
+	return queue_journal_open(drive->queue, &setup, drive->now_ns, clock_wall_ns(), diag);
+}
+
+/* A journal that cannot be opened is logged: all works without. */
+static void open_journal(struct queue_drive *drive) {
+	const struct generation *generation = engine_pin(drive->engine);
+	char path[PATH_MAX], text[256];
+	struct diag why;
+
+	if (generation_journal_directory(generation, JOURNAL_ROOM_QUEUE, path) &&
+	    open_journal_at(drive, generation, path, &why) != 0)
+		log_event(EVENT_JOURNAL_FAILED, "room=queue text=\"%s\"",
+		    log_sentence(text, sizeof(text), why.text));
+	engine_unpin(drive->engine, generation);
 }
 
 static int open_control(struct queue_drive *drive, struct diag *diag) {
@@ -335,7 +384,7 @@ static int prepare_loop(struct queue_drive *drive, struct diag *diag) {
 		return diag_set(diag, 0, "cannot create an event loop");
 	if (open_queue(drive, diag) != 0)
 		return -1;
-	queue_keep_open(drive);
+	open_journal(drive);
 	queue_directory_open(drive);
 	sync_fd = queue_journal_fd(drive->queue);
 	if (open_control(drive, diag) != 0 || (sync_fd >= 0 && add_event(&drive->sync_event, drive,

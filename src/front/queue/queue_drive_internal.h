@@ -88,13 +88,6 @@ void queue_drive_end(struct queue_drive *drive);
 /* In long work: a sign of life now and then. */
 void queue_drive_beat(struct queue_drive *drive);
 
-/* --- queue_settings.c ---------------------------------------------------------------- */
-
-/* What our directories were opened for, and what sizes the engine's memory: with another one a
- * new role is to come. */
-uint64_t queue_settings_shape(const struct generation *g);
-void queue_settings_of(const struct generation *g, struct queue_settings *out);
-
 /* --- queue_reads.c: queue files that are to be read --------------------------------- */
 
 void queue_reads_open(struct queue_drive *drive);
@@ -104,9 +97,8 @@ void queue_reads_close(struct queue_drive *drive);
  * and even if the file that the engine knows is there still. */
 void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *id,
     bool must);
-/* More recipients of it, from `place` on. */
-void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const char *id,
-    uint64_t place);
+/* queue_calls.read: the same, at once; or more recipients of it, from `place` on. */
+void queue_reads_want(void *drive, unsigned directory, const char *id, uint64_t place);
 
 /* Asks for as many as may be asked for at a time. */
 void queue_reads_ask(struct queue_drive *drive);
@@ -119,11 +111,6 @@ void queue_reads_second(struct queue_drive *drive);
 /* Is it known to be bad as it is (directory, id and inode)? */
 bool queue_reads_is_bad(const struct queue_drive *drive, unsigned directory,
     const char *id, uint64_t inode);
-
-/* --- queue_journal.c: what survives us (engine/queue/queue_journal.h) ---------------------- */
-
-/* Before anything is read.  Errors are logged. */
-void queue_keep_open(struct queue_drive *drive);
 
 /* --- queue_directory.c: which files there are --------------------------------------- */
 

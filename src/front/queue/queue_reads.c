@@ -75,11 +75,6 @@ static struct queue_read *find_entry(const struct queue_reads *reads, unsigned d
 	return NULL;
 }
 
-/* It can be found from now on; false: no memory. */
-static bool enter_entry(struct queue_reads *reads, struct queue_read *entry) {
-	return map_add_item(&reads->by_file, hash_of(entry->directory, entry->id, 0), entry);
-}
-
 /* From the list that it is in to that one, or (NULL) to none. */
 static void move_entry(struct queue_read *entry, struct queue_read_list *to, bool first) {
 	if (entry->list != NULL)
@@ -100,16 +95,10 @@ static struct queue_read *make_entry(struct queue_reads *reads, unsigned directo
 	}
 	entry->directory = directory;
 	memcpy(entry->id, id, strlen(id) + 1);
-	if (enter_entry(reads, entry))
+	if (map_add_item(&reads->by_file, hash_of(directory, id, 0), entry))
 		return entry;
 	free(entry);
 	return NULL;
-}
-
-/* While it is served: whoever wants the file meanwhile makes another one.  It is in no list,
- * nor asked for. */
-static void hide_entry(struct queue_reads *reads, struct queue_read *entry) {
-	map_remove_item(&reads->by_file, hash_of(entry->directory, entry->id, 0), entry);
 }
 
 static void wait_on(struct queue_reads *reads, struct queue_read *entry) {
@@ -117,7 +106,8 @@ static void wait_on(struct queue_reads *reads, struct queue_read *entry) {
 
 	if (other != NULL)
 		other->must |= entry->must;
-	if (other != NULL || !enter_entry(reads, entry)) {
+	if (other != NULL || !map_add_item(&reads->by_file,
+	    hash_of(entry->directory, entry->id, 0), entry)) {
 		free(entry);
 		return;
 	}
@@ -140,10 +130,14 @@ void queue_reads_add(struct queue_drive *drive, unsigned directory, const char *
 		move_entry(entry, &reads->waiting, must);
 }
 
-void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const char *id,
-    uint64_t place) {
+void queue_reads_want(void *context, unsigned directory, const char *id, uint64_t place) {
+	struct queue_drive *drive = context;
 	struct queue_read *entry = find_entry(&drive->reads, directory, id);
 
+	if (place == 0) {
+		queue_reads_add(drive, directory, id, true);
+		return;
+	}
 	/* one that waits may find the file as it was, and then goes on from there */
 	if (entry == NULL) {
 		entry = make_entry(&drive->reads, directory, id);
@@ -151,8 +145,7 @@ void queue_reads_add_more(struct queue_drive *drive, unsigned directory, const c
 			return;
 		move_entry(entry, &drive->reads.waiting, true);
 	}
-	entry->is_more = place > 0;
-	entry->must |= place == 0;
+	entry->is_more = true;
 	entry->place = place;
 }
 
@@ -297,15 +290,12 @@ static void read_anew(struct queue_drive *drive, const struct queue_read *entry,
 /* False: it is another file by now. */
 static bool read_more(struct queue_drive *drive, const struct queue_read *entry, int fd,
     uint64_t stamp) {
-	static const struct sendmail_message no_message = {
-		.version = SENDMAIL_QUEUE_VERSION };
-
 	if (!queue_knows(drive->queue, entry->directory, entry->id, stamp) ||
 	    lseek(fd, (off_t)entry->place, SEEK_SET) != (off_t)entry->place)
 		return false;
 	if (!queue_read_more(drive->queue, entry->directory, entry->id))
 		return true;
-	sendmail_queue_resume(&drive->reads.reader, &no_message, entry->place, 1);
+	sendmail_queue_resume(&drive->reads.reader, entry->place);
 	hand_over(drive, fd, entry->place);
 	return true;
 }
@@ -371,8 +361,9 @@ void queue_reads_opened(struct queue_drive *drive, uint32_t ticket, int fd, uint
 	struct queue_read *entry = take_asked(reads, ticket);
 	bool done = true;
 
+	/* who wants the file while it is served makes another entry */
 	if (entry != NULL)
-		hide_entry(reads, entry);
+		map_remove_item(&reads->by_file, hash_of(entry->directory, entry->id, 0), entry);
 	if (entry != NULL && fd < 0)
 		not_opened(drive, entry, error);
 	else if (entry != NULL)

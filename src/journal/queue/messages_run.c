@@ -16,12 +16,6 @@
 
 #define AGAIN_NS	NS_PER_SECOND	/* after a file could not be read */
 
-enum stand {
-	STAND_READY,		/* `found` may be taken */
-	STAND_WAITS,		/* for a time, or for more to be appended */
-	STAND_MORE,		/* it has not found anything yet */
-};
-
 /* --- life ---------------------------------------------------------------------------------- */
 
 bool messages_runners_open(struct messages *m) {
@@ -181,7 +175,8 @@ static bool is_due(const struct messages *m, const struct runner *runner) {
 	return messages_due(m, runner->envelope.due_ns, runner->envelope.written_ns) <= m->wall_ns;
 }
 
-static enum stand runner_advance(struct messages *m, unsigned interval, bool may_write,
+/* ONE: `found` may be taken.  NONE: it waits for a time, or for more to be appended. */
+static enum messages_answer runner_advance(struct messages *m, unsigned interval, bool may_write,
     uint64_t *bytes, int64_t *wait_ns) {
 	struct runner *runner = &m->runners[interval];
 	bool longest = interval == m->settings.intervals - 1;
@@ -193,33 +188,33 @@ static enum stand runner_advance(struct messages *m, unsigned interval, bool may
 		if (entry == NULL) {
 			runner->stands = false;
 			if (!go_on(m, runner, bytes, wait_ns))
-				return STAND_WAITS;
+				return MESSAGES_NONE;
 			continue;
 		}
 		left = written > m->wall_ns ? 0 :
 		    m->settings.intervals_ns[interval] - (m->wall_ns - written);
 		if (left > 0) {
 			*wait_ns = left < *wait_ns ? left : *wait_ns;
-			return STAND_WAITS;
+			return MESSAGES_NONE;
 		}
 		if (!longest || (entry->state == ENTRY_WAITS && is_due(m, runner)))
-			return STAND_READY;
+			return MESSAGES_ONE;
 		if (!may_write) {
 			*wait_ns = 0;	/* until the next turn */
-			return STAND_WAITS;
+			return MESSAGES_NONE;
 		}
 		*bytes += runner->found.length;
 		if (!write_anew(m, runner, entry))
-			return STAND_WAITS;
+			return MESSAGES_NONE;
 		runner->stands = false;
 	}
-	return STAND_MORE;
+	return MESSAGES_MORE;
 }
 
 bool messages_run_longest(struct messages *m, int64_t *wait_ns) {
 	uint64_t bytes = 0;
 
-	return runner_advance(m, m->settings.intervals - 1, true, &bytes, wait_ns) == STAND_MORE;
+	return runner_advance(m, m->settings.intervals - 1, true, &bytes, wait_ns) == MESSAGES_MORE;
 }
 
 /* --- next -------------------------------------------------------------------------------------- */
@@ -232,7 +227,7 @@ static void runner_take(struct messages *m, struct runner *runner,
 }
 
 /* New ones, or one of the old runners by turns. */
-static enum stand runner_ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wait_ns,
+static enum messages_answer runner_ask(struct messages *m, bool new, uint64_t *bytes, int64_t *wait_ns,
     struct messages_envelope *envelope) {
 	unsigned old = m->settings.intervals - 1, tries = new ? 1 : old;
 	bool more = false;
@@ -241,19 +236,19 @@ static enum stand runner_ask(struct messages *m, bool new, uint64_t *bytes, int6
 		unsigned interval = new ? 0 : 1 + (m->old_turn - 1 + i) % old;
 
 		switch (runner_advance(m, interval, false, bytes, wait_ns)) {
-		case STAND_READY:
+		case MESSAGES_ONE:
 			runner_take(m, &m->runners[interval], envelope);
 			if (!new)
 				m->old_turn = 1 + interval % old;
-			return STAND_READY;
-		case STAND_MORE:
+			return MESSAGES_ONE;
+		case MESSAGES_MORE:
 			more = true;
 			break;
-		case STAND_WAITS:
+		case MESSAGES_NONE:
 			break;
 		}
 	}
-	return more ? STAND_MORE : STAND_WAITS;
+	return more ? MESSAGES_MORE : MESSAGES_NONE;
 }
 
 enum messages_answer messages_next(struct messages *m, int64_t wall_ns,
@@ -268,13 +263,13 @@ enum messages_answer messages_next(struct messages *m, int64_t wall_ns,
 		return MESSAGES_NONE;
 	for (unsigned i = 0; i < 2; i++) {
 		bool new = m->new_is_next == (i == 0);
-		enum stand stand = runner_ask(m, new, &bytes, &wait_ns, envelope);
+		enum messages_answer answer = runner_ask(m, new, &bytes, &wait_ns, envelope);
 
-		if (stand == STAND_READY) {
+		if (answer == MESSAGES_ONE) {
 			m->new_is_next = !new;
 			return MESSAGES_ONE;
 		}
-		more = more || stand == STAND_MORE;
+		more = more || answer == MESSAGES_MORE;
 	}
 	if (more)
 		return MESSAGES_MORE;

@@ -68,15 +68,14 @@ static void queue_role_keep(const struct role_context *context, void (*keep_fd)(
 
 /* There is one keeper in a process. */
 static void queue_role_watch(struct engine *engine, int64_t now_ns) {
-	static struct queue_watch watch;
+	static int64_t last_ns;
 	const struct generation *generation = engine_pin(engine);
-	int64_t away_ns = 0;
-	enum queue_watch_news news = queue_watch_look(&watch, engine, generation, now_ns, &away_ns);
+	int64_t away_ns = queue_watch_look(&last_ns, engine, generation, now_ns);
 
 	engine_unpin(engine, generation);
-	if (news != QUEUE_NO_NEWS)
-		log_event(news == QUEUE_IS_AWAY ? EVENT_QUEUE_AWAY : EVENT_QUEUE_BACK,
-		    "away=%llds", (long long)(away_ns / NS_PER_SECOND));
+	if (away_ns != 0)
+		log_event(away_ns > 0 ? EVENT_QUEUE_AWAY : EVENT_QUEUE_BACK, "away=%llds",
+		    llabs(away_ns) / NS_PER_SECOND);
 }
 
 static const struct role_row_link queue_row_link = {

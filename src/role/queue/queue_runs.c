@@ -156,10 +156,8 @@ static bool note_end(struct queue_runs *runs, const struct queue_run_process *ru
 }
 
 static void run_ended(void *owner, struct subprocess *child, const struct subprocess_end *end) {
-	static const enum queue_end hows[] = { [SUBPROCESS_EXIT] = QUEUE_END_EXIT,
-		[SUBPROCESS_SIGNAL] = QUEUE_END_SIGNAL, [SUBPROCESS_NOT_RUN] = QUEUE_END_NOT_RUN };
 	const struct queue_tell news = { .news = QUEUE_ENDED, .pid = (uint32_t)end->pid,
-		.how = hows[end->how], .number = (uint32_t)end->number };
+		.how = end->how, .number = (uint32_t)end->number };
 	struct queue_run_process *run = (struct queue_run_process *)child;
 	struct queue_runs *runs = owner;
 	char text[SUBPROCESS_END_TEXT_MAX];

@@ -85,7 +85,7 @@ bool queue_tell_read(const void *data, size_t length, struct queue_tell *tell,
 	memcpy(tell, data, length);
 	if (tell->ids.count > QUEUE_ORDER_IDS_MAX || length != queue_tell_length(tell))
 		return bad(why, "a report of the wrong length");
-	if (tell->news >= QUEUE_NEWS_COUNT || tell->how >= QUEUE_END_COUNT ||
+	if (tell->news >= QUEUE_NEWS_COUNT || tell->how > SUBPROCESS_NOT_RUN ||
 	    (tell->news == QUEUE_LIVES ? !ids_are_sound(&tell->ids, RUN_ID_LEAST) :
 		tell->ids.count != 0))
 		return bad(why, "not a report");

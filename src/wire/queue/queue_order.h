@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/subprocess.h"
 #include "wire/queue/sendmail_queue_file.h"
 
 #define QUEUE_ORDER_IDS_MAX	64	/* of one run */
@@ -53,7 +54,6 @@ enum queue_news {
 	QUEUE_AGAIN,		/* the role is to end: directories are to be opened anew */
 	QUEUE_NEWS_COUNT
 };
-enum queue_end { QUEUE_END_EXIT, QUEUE_END_SIGNAL, QUEUE_END_NOT_RUN, QUEUE_END_COUNT };
 
 struct queue_tell {
 	uint32_t news;		/* enum queue_news */
@@ -61,7 +61,7 @@ struct queue_tell {
 	uint32_t pid;
 	uint32_t error;
 	uint32_t directory;
-	uint32_t how;		/* enum queue_end */
+	uint32_t how;		/* enum subprocess_how */
 	uint32_t number;	/* exit code, signal or errno */
 	struct queue_order_ids ids;
 };

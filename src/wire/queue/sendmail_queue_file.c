@@ -34,14 +34,11 @@ void sendmail_queue_begin(struct sendmail_queue_reader *reader) {
 	reader->sender.text = reader->sender_text;
 }
 
-void sendmail_queue_resume(struct sendmail_queue_reader *reader,
-    const struct sendmail_message *message, uint64_t place, unsigned line) {
-	struct sendmail_message same = *message;
-
+void sendmail_queue_resume(struct sendmail_queue_reader *reader, uint64_t place) {
 	sendmail_queue_begin(reader);
-	reader->message = same;
+	reader->message.version = SENDMAIL_QUEUE_VERSION;
 	reader->offset = place;
-	reader->line = line;
+	reader->line = 1;
 	reader->has_made = true;
 }
 

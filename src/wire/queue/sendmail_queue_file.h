@@ -68,7 +68,7 @@ struct sendmail_queue_reader {
 				 * sender; anything may stand in it */
 	char origin[SENDMAIL_QUEUE_ID_MAX + 1];	/* that id; "": there is none */
 	const char *fault;	/* static text, after SENDMAIL_QUEUE_BAD */
-	unsigned line;		/* of the fault: from 1; resumed: from where it was */
+	unsigned line;		/* of the fault: from 1 */
 	bool cut;		/* BAD as it ends too early: it may be being written */
 	/* the reader's own */
 	uint64_t offset;
@@ -83,9 +83,8 @@ struct sendmail_queue_reader {
 void sendmail_queue_begin(struct sendmail_queue_reader *reader);
 
 /* From the place behind a recipient, in the same unchanged file (same inode and time of
- * change): counts start again at `message`'s, which may be the reader's own. */
-void sendmail_queue_resume(struct sendmail_queue_reader *reader,
-    const struct sendmail_message *message, uint64_t place, unsigned line);
+ * change): counts and lines start again. */
+void sendmail_queue_resume(struct sendmail_queue_reader *reader, uint64_t place);
 
 /* The next step in data that is moved on over what was taken; call again, with the rest
  * of it, after a recipient.  Between two calls data must go on where it was.  After END

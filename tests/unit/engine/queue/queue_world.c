@@ -83,17 +83,13 @@ static void note_asked(unsigned file, bool more, uint64_t place) {
 	asked[asked_count++] = (struct asked){ file, more, place };
 }
 
-static void read_again(void *context, unsigned directory, const char *id) {
+static void read_file(void *context, unsigned directory, const char *id, uint64_t place) {
 	assert_int_equal(directory, files[file_of(id)].directory);
 	if (!world.loses_reads)
-		note_asked(file_of(id), false, 0);
-}
-
-static void read_more(void *context, unsigned directory, const char *id,
-    uint64_t place) {
-	/* as the role does */
-	note_asked(file_of(id), place > 0, place);
+		note_asked(file_of(id), place > 0, place);
 	world.mores++;
+	if (place == 0)
+		return;
 	if (mores_ns != world.now_ns)
 		mores_then = 0;
 	mores_ns = world.now_ns;
@@ -491,7 +487,7 @@ static void step(struct process *p) {
 /* --- the test's ---------------------------------------------------------------------- */
 
 static void open_queue(void) {
-	static const struct queue_calls calls = { read_again, read_more, room, NULL };
+	static const struct queue_calls calls = { read_file, room, NULL };
 	struct diag diag;
 
 	assert_int_equal(queue_open(&world.queue, world.site.engine, &world.settings, world.directories,
@@ -759,7 +755,7 @@ void world_tell(void) {
 	    "%u refused\n", world_files_left(), world.processes, q->message_count,
 	    q->part_count, (unsigned long long)q->in_core, q->mtas[0].mailers[QUEUE_REMOTE].running,
 	    q->mtas[0].mailers[QUEUE_REMOTE].stalled, q->refused);
-	queue_each(world.queue, NULL, tell_row, &most);
+	queue_each(world.queue, tell_row, &most);
 }
 
 struct found {
@@ -783,7 +779,7 @@ static bool find(void *context, const struct queue_row *row) {
 enum queue_wait world_wait(unsigned file, int64_t *due_ns) {
 	struct found found = { .id = files[file].id };
 
-	queue_each(world.queue, NULL, find, &found);
+	queue_each(world.queue, find, &found);
 	if (!found.is)
 		world_each_in_journal(find, &found);
 	assert_true(found.is);

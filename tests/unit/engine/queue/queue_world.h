@@ -48,7 +48,7 @@ struct world {
 	unsigned waits;		/* recipients that were told to wait at the turn */
 	unsigned put_off;	/* recipients that check_compat put off */
 	unsigned reads;
-	unsigned mores;		/* times that more of a file was asked for */
+	unsigned mores;		/* times that a file, or more of it, was asked for */
 	struct queue_directory directories[WORLD_DIRECTORIES];
 	const char *envelope;	/* what arrives was cut out of that message; NULL: each is one */
 	bool no_room;		/* nothing is taken of what is read */

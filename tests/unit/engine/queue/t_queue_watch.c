@@ -10,7 +10,7 @@
 #define MTA	"mta = ( { name = \"s\"; kind = \"sendmail\"; user = \"root\"; } );\n"
 
 static struct generation generation;	/* what the watch looks at of it */
-static struct queue_watch watch;
+static int64_t last_ns;
 static int64_t now_ns, away_ns;
 static unsigned place;
 
@@ -18,7 +18,7 @@ static void begin(bool driven) {
 	site_open(&site, 100, CLASSES MTA);
 	generation = *site.generation;
 	generation.mtas[0].drive = driven;
-	watch = (struct queue_watch){ 0 };
+	last_ns = 0;
 	now_ns = 1000 * NS_PER_SECOND;
 }
 
@@ -31,9 +31,15 @@ static void role_beats(void) {
 	atomic_store(&site.segment->header->roles[place].heartbeat_ns, now_ns);
 }
 
-static enum queue_watch_news look_after(int64_t seconds) {
+enum news { QUEUE_NO_NEWS, QUEUE_IS_AWAY, QUEUE_IS_BACK };
+
+static enum news look_after(int64_t seconds) {
+	int64_t told;
+
 	now_ns += seconds * NS_PER_SECOND;
-	return queue_watch_look(&watch, site.engine, &generation, now_ns, &away_ns);
+	told = queue_watch_look(&last_ns, site.engine, &generation, now_ns);
+	away_ns = told < 0 ? -told : told;
+	return told == 0 ? QUEUE_NO_NEWS : told > 0 ? QUEUE_IS_AWAY : QUEUE_IS_BACK;
 }
 
 TEST(told_once_after_a_minute_and_once_when_it_is_back) {
@@ -93,7 +99,7 @@ TEST(a_new_keeper_does_not_tell_it_again) {
 	begin(true);
 	assert_int_equal(look_after(0), QUEUE_NO_NEWS);
 	assert_int_equal(look_after(60), QUEUE_IS_AWAY);
-	watch = (struct queue_watch){ 0 };
+	last_ns = 0;
 	assert_int_equal(look_after(1), QUEUE_NO_NEWS);
 	assert_int_equal(look_after(100), QUEUE_NO_NEWS);
 	role_starts();

@@ -166,7 +166,7 @@ static void run(const char *directory, unsigned count, uint32_t ticket, bool bri
 	assert_int_equal(tell.ticket, ticket);
 }
 
-static void ended_so(enum queue_end how, uint32_t number) {
+static void ended_so(enum subprocess_how how, uint32_t number) {
 	uint32_t pid = tell.pid;
 	int fd;
 
@@ -410,7 +410,7 @@ TEST_IN(begin, end, what_is_run) {
 	    "id -u; pwd; } > \"${0%/*}/said\"\n", 0755);
 	run("q1", 2, 11, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_EXIT, 0);
+	ended_so(SUBPROCESS_EXIT, 0);
 	said = scratch_take("said");
 	assert_non_null(strstr(said, "-C /etc/x.cf -qf -OForkEachJob=False"));
 	assert_non_null(strstr(said, scratch_path("q1* -qGmqueue -OCheckpointInterval=7 -qIAA00000 "
@@ -421,7 +421,7 @@ TEST_IN(begin, end, what_is_run) {
 	    own_uid);
 	assert_non_null(strstr(said, last));
 	run("q1", 1, 12, true);
-	ended_so(QUEUE_END_EXIT, 0);
+	ended_so(SUBPROCESS_EXIT, 0);
 	said = scratch_take("said");
 	assert_non_null(strstr(said, "-OTimeout.connect=10s"));
 	assert_int_equal(logged, 0);
@@ -436,7 +436,7 @@ TEST_IN(begin, end, it_runs_as_its_user) {
 	write_file("sendmail", "#!/bin/sh\nid -u >&2; id -G >&2; exit 3\n", 0755);
 	assert_int_equal(chmod(scratch, 0755), 0);
 	run("q1", 1, 1, false);
-	ended_so(QUEUE_END_EXIT, 3);
+	ended_so(SUBPROCESS_EXIT, 3);
 	snprintf(said, sizeof(said), "text=\"65534\"");
 	assert_non_null(strstr(last_line, said));
 	/* names are looked up once a reload, not by the number, which a keeper can raise */
@@ -444,7 +444,7 @@ TEST_IN(begin, end, it_runs_as_its_user) {
 	supervisor.queue->runs.generation = NUMBER - 1;
 	run("q1", 1, 2, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_EXIT, 3);
+	ended_so(SUBPROCESS_EXIT, 3);
 	queue_runs_forget(&supervisor.queue->runs);
 	run("q1", 1, 2, false);
 	assert_int_equal(tell.error, EPERM);
@@ -454,7 +454,7 @@ TEST_IN(begin, end, a_program_that_is_not_there) {
 	block.generation.mtas[1].sendmail = text("%s/none", scratch);
 	run("q1", 1, 1, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_NOT_RUN, ENOENT);
+	ended_so(SUBPROCESS_NOT_RUN, ENOENT);
 	assert_non_null(strstr(last_line, "cannot be run: No such file"));
 }
 
@@ -464,7 +464,7 @@ TEST_IN(begin, end, our_own_lines_are_no_reason) {
 	    "echo 'no room'; exit 71\n", 0755);
 	run("q1", 1, 1, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_EXIT, 71);
+	ended_so(SUBPROCESS_EXIT, 71);
 	assert_non_null(strstr(last_line, "exit=71"));
 	assert_non_null(strstr(last_line, "text=\"no room\""));
 }
@@ -514,14 +514,14 @@ TEST_IN(begin, end, a_full_disk_starts_no_run) {
 	write_file("sendmail", "#!/bin/sh\nexit 0\n", 0755);
 	run("q5", 1, 1, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_EXIT, 0);
+	ended_so(SUBPROCESS_EXIT, 0);
 	lines = logged;
 	/* 3 MB are free, and 1 MB is four times the file: enough; 1.1 MB is not */
 	fd = open(scratch_path("q5/qfAA00000"), O_WRONLY | O_CREAT, 0600);
 	assert_int_equal(ftruncate(fd, 700 << 10), 0);
 	run("q5", 1, 2, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_EXIT, 0);
+	ended_so(SUBPROCESS_EXIT, 0);
 	assert_int_equal(ftruncate(fd, 800 << 10), 0);
 	run("q5", 1, 3, false);
 	assert_int_equal(tell.error, ENOSPC);
@@ -529,7 +529,7 @@ TEST_IN(begin, end, a_full_disk_starts_no_run) {
 	close(fd);
 	run("q5", 1, 4, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_EXIT, 0);
+	ended_so(SUBPROCESS_EXIT, 0);
 	assert_int_equal(logged, lines + 2);
 	assert_non_null(strstr(last_line, "has room again"));
 	fd = open(scratch_path("q5/filler"), O_WRONLY | O_CREAT, 0600);
@@ -544,7 +544,7 @@ TEST_IN(begin, end, a_full_disk_starts_no_run) {
 	assert_non_null(strstr(last_line, "file system full"));
 	run("q1", 1, 6, false);
 	assert_int_equal(tell.error, 0);
-	ended_so(QUEUE_END_EXIT, 0);
+	ended_so(SUBPROCESS_EXIT, 0);
 	run("q5", 1, 7, false);
 	assert_int_equal(tell.error, ENOSPC);
 	assert_int_equal(logged, lines + 3);
@@ -600,7 +600,7 @@ TEST_IN(begin, end, a_full_process_table) {
 	} while (tell.news == QUEUE_STARTED && ++started < 10);
 	assert_int_equal(setrlimit(RLIMIT_NPROC, &before), 0);
 	assert_int_equal(tell.news, QUEUE_ENDED);
-	assert_int_equal(tell.how, QUEUE_END_NOT_RUN);
+	assert_int_equal(tell.how, SUBPROCESS_NOT_RUN);
 	assert_int_equal(tell.number, EAGAIN);
 	lines = logged;
 	assert_true(lines <= 1);
@@ -649,7 +649,7 @@ TEST_IN(begin, end, a_new_role_is_told_what_lives) {
 	assert_int_equal(tell.ids.count, 3);
 	assert_string_equal(tell.ids.list[2], "AA00002");
 	assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
-	ended_so(QUEUE_END_SIGNAL, SIGKILL);
+	ended_so(SUBPROCESS_SIGNAL, SIGKILL);
 }
 
 TEST_IN(begin, end, a_run_that_never_ends) {
@@ -671,7 +671,7 @@ TEST_IN(begin, end, a_run_that_never_ends) {
 	assert_true(process->child.ending);
 	assert_int_equal(waitpid(process->child.pid, &status, WNOHANG), 0);
 	subprocess_list_turn(&supervisor.programs, now_ns + 3662 * NS_PER_SECOND);
-	ended_so(QUEUE_END_SIGNAL, SIGKILL);
+	ended_so(SUBPROCESS_SIGNAL, SIGKILL);
 }
 
 /* --- all of it ----------------------------------------------------------------------- */
@@ -745,7 +745,7 @@ TEST_IN(begin, end, room_that_comes_and_goes_does_not_flood_the_log) {
 		assert_int_equal(ftruncate(fd, 0), 0);
 		run("q5", 1, i, false);
 		assert_int_equal(tell.error, 0);
-		ended_so(QUEUE_END_EXIT, 0);
+		ended_so(SUBPROCESS_EXIT, 0);
 	}
 	/* five of each kind a second */
 	assert_in_range(logged, 1, 10 * ((clock_now_ns() - began_ns) / NS_PER_SECOND + 2));

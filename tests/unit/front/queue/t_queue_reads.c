@@ -150,7 +150,7 @@ static struct queue_drive_setup setup;
 static int far_fd, notify_pipe[2], directory_fd;
 
 static void ask_for_more(const char *id, uint64_t place) {
-	queue_reads_add_more(&drive, 0, id, place);
+	queue_reads_want(&drive, 0, id, place);
 }
 
 #define FILE_OF(recipients)	"V8\nT1000\nK2000\nN3\nP30000\nS<a@b.example>\n" recipients ".\n"
@@ -410,20 +410,20 @@ TEST_IN(begin, end, batches) {
 	for (unsigned i = 40; i <= 100; i += 10) {
 		char domain[32];
 
-		queue_reads_add_more(&drive, 0, "AA1", there->place);
+		queue_reads_want(&drive, 0, "AA1", there->place);
 		settle();
 		snprintf(domain, sizeof(domain), "d%u.example", i - 1);
 		assert_int_equal(there->taken, i);
 		assert_string_equal(there->last_domain, domain);
 	}
-	queue_reads_add_more(&drive, 0, "AA1", there->place);
+	queue_reads_want(&drive, 0, "AA1", there->place);
 	settle();
 	assert_true(there->whole);
 	assert_int_equal(there->taken, 100);
 	/* changed meanwhile: it is told anew */
 	replace("qfAA1", a_hundred());
 	most_recipients = 30;
-	queue_reads_add_more(&drive, 0, "AA1", there->place);
+	queue_reads_want(&drive, 0, "AA1", there->place);
 	settle();
 	assert_int_equal(begun, 2);
 	assert_int_equal(find("AA1")->taken, 30);
@@ -464,16 +464,16 @@ TEST_IN(begin, end, more_that_is_wanted_while_the_file_waits) {
 	most_recipients = 30;
 	settle();
 	queue_reads_add(&drive, 0, "AA1", false);
-	queue_reads_add_more(&drive, 0, "AA1", find("AA1")->place);
+	queue_reads_want(&drive, 0, "AA1", find("AA1")->place);
 	settle();
 	assert_int_equal(find("AA1")->taken, 40);
-	queue_reads_add_more(&drive, 0, "AA1", find("AA1")->place);
+	queue_reads_want(&drive, 0, "AA1", find("AA1")->place);
 	queue_reads_add(&drive, 0, "AA1", false);
 	settle();
 	assert_int_equal(find("AA1")->taken, 50);
 	assert_int_equal(begun, 1);
 	/* it is to be told anew: more of it comes later */
-	queue_reads_add_more(&drive, 0, "AA1", find("AA1")->place);
+	queue_reads_want(&drive, 0, "AA1", find("AA1")->place);
 	queue_reads_add(&drive, 0, "AA1", true);
 	settle();
 	assert_int_equal(begun, 2);
@@ -487,7 +487,7 @@ TEST_IN(begin, end, more_from_the_beginning) {
 	settle();
 	assert_int_equal(find("AA1")->taken, 0);
 	most_recipients = 30;
-	queue_reads_add_more(&drive, 0, "AA1", 0);
+	queue_reads_want(&drive, 0, "AA1", 0);
 	settle();
 	assert_int_equal(find("AA1")->taken, 30);
 }

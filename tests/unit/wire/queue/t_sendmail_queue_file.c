@@ -167,13 +167,11 @@ TEST(a_place_to_go_on_from) {
 	assert_int_equal(seen_count, 20);
 	memcpy(all, seen, sizeof(all));
 	for (unsigned i = 0; i < 20; i++) {
-		struct sendmail_message message = { .version = 8, .recipient_count = i + 1 };
-
-		sendmail_queue_resume(&reader, &message, all[i].place, 20 + i);
+		sendmail_queue_resume(&reader, all[i].place);
 		assert_int_equal(read_rest(bytes + all[i].place, length - (size_t)all[i].place, 10),
 		    SENDMAIL_QUEUE_END);
 		assert_int_equal(seen_count, 19 - i);
-		assert_int_equal(reader.message.recipient_count, 20);
+		assert_int_equal(reader.message.recipient_count, 19 - i);
 		for (unsigned k = 0; k < seen_count; k++) {
 			assert_string_equal(seen[k].address, all[i + 1 + k].address);
 			assert_int_equal(seen[k].place, all[i + 1 + k].place);
