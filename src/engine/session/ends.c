@@ -83,6 +83,13 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 	return true;
 }
 
+/* A policy connection tells an end when it comes to its next session, or ends itself.  Another
+ * one may have been asked about the same tuple meanwhile: then it is that one's to end. */
+static bool is_anothers(const struct late_end *end, const struct session *session) {
+	return !end->outright && end->owner != OWNER_MILTER &&
+	    end->ref.joined != (session->control.flags & SESSION_FLAG_JOINED);
+}
+
 /* False: to be tried again. */
 static bool try_end(struct engine *engine, const struct generation *generation,
     const struct late_end *end, int64_t now_ns) {
@@ -95,7 +102,8 @@ static bool try_end(struct engine *engine, const struct generation *generation,
 
 	if (state != REF_HELD)
 		return state == REF_OVER;
-	done = end->outright ? slot_close(&lock, slot, &session) :
+	done = is_anothers(end, &session) ? true :
+	    end->outright ? slot_close(&lock, slot, &session) :
 	    end_or_mark(engine, generation, &lock, slot, &session, end->owner);
 	sessions_unlock(&lock);
 	return done;

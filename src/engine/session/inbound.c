@@ -208,7 +208,8 @@ static bool ask_under_locks(struct inquiry *inquiry) {
 }
 
 /* Adds this owner to a session that is open already.  It may be a new connection
- * of the same tuple: no dump that began before may end it. */
+ * of the same tuple: no dump that began before may end it, nor who has just looked for the
+ * connection before it. */
 static void join(struct inquiry *inquiry, uint32_t slot,
     struct session *session) {
 	const struct question *question = inquiry->question;
@@ -220,6 +221,8 @@ static void join(struct inquiry *inquiry, uint32_t slot,
 		session->server_port = question->server_port;
 	set_shown(inquiry, session);
 	session->dump_sequence = inquiry->dump_sequence;
+	if (question->owner == OWNER_POLICY)
+		session->control.flags ^= SESSION_FLAG_JOINED;
 	session->until_ds = segment_ds(inquiry->engine->segment,
 	    inquiry->lock.now_ns + inquiry->generation->lease_owner_ns);
 	sessions_change_begin(&inquiry->lock);

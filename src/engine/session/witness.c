@@ -98,8 +98,10 @@ void witness_scope(struct witness *witness, const struct generation *generation,
 void witness_each_session(struct witness *witness,
     void (*each)(void *context, uint32_t slot, const struct session *session),
     void *context) {
-	const struct segment *segment = witness->segment;
+	struct segment *segment = witness->segment;
 
+	/* else none of a shard whose writer died could be read until somebody asks there */
+	sessions_mend(segment, clock_now_ns());
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
 		uint32_t first, count;
 		struct session session;

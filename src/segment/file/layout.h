@@ -101,6 +101,7 @@ enum session_proof {
 
 #define SESSION_FLAG_ENDED_HINT	0x01	/* somebody said that it ended */
 #define SESSION_FLAG_ADOPTED	0x02	/* found after an outage */
+#define SESSION_FLAG_JOINED	0x04	/* changes when a policy connection finds it open */
 #define SESSION_FLAG_RESTORED	0x08	/* rebuilt from the text file */
 #define SESSION_FLAG_CARRIED	0x10	/* XCLIENT: proof_address/port are the kernel's */
 #define SESSION_FLAG_PROCESS	0x20	/* outbound, asked: proof_address holds the process */

@@ -234,6 +234,10 @@ enum lock_result lock_acquire(struct lock *lock, int64_t now_ns) {
 	return (seen & FUTEX_OWNER_DIED) != 0 ? LOCK_INHERITED : LOCK_HELD;
 }
 
+bool lock_is_orphaned(const struct lock *lock) {
+	return (atomic_load_explicit(&lock->word, memory_order_relaxed) & FUTEX_OWNER_DIED) != 0;
+}
+
 void lock_release(struct lock *lock) {
 	uint32_t seen = held.thread;
 

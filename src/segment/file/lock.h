@@ -12,6 +12,7 @@
 #define SEGMENT_LOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* All zero: free. */
@@ -42,6 +43,9 @@ void lock_reset(struct lock *lock);
  */
 #define LOCKS_HELD_MAX 8
 enum lock_result lock_acquire(struct lock *lock, int64_t now_ns);
+
+/* Has its owner died, and nobody taken it since?  A look. */
+bool lock_is_orphaned(const struct lock *lock);
 
 /* By the thread that holds it, in any order. */
 void lock_release(struct lock *lock);

@@ -482,6 +482,20 @@ void class_add(struct segment *segment, uint16_t number,
 	seq_end(&record->seq);
 }
 
+void counts_mend(struct segment *segment, int64_t now_ns) {
+	for (uint32_t i = 0; i < segment->header->record_count; i++) {
+		const struct class_record *record = &segment->records[i];
+
+		if ((lock_is_orphaned(&record->lock) || RELAXED(record->torn) != 0) &&
+		    class_lock(segment, (uint16_t)i, now_ns))
+			class_unlock(segment, (uint16_t)i);
+	}
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
+		if (lock_is_orphaned(&segment->client_shards[i].lock) &&
+		    client_shard_lock(segment, i, now_ns))
+			lock_release(&segment->client_shards[i].lock);
+}
+
 /* Clients of a mapping that nobody else uses: only rates are worth keeping. */
 static void rebuild_client_shard(struct segment *segment, uint32_t number) {
 	struct shard *shard = &segment->client_shards[number];

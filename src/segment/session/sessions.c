@@ -240,6 +240,17 @@ void sessions_unlock(struct session_lock *lock) {
 		segment_stir(lock->segment->header);
 }
 
+void sessions_mend(struct segment *segment, int64_t now_ns) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		struct session_lock lock = { .segment = segment, .shard_number = i,
+			.shard = &segment->session_shards[i], .now_ns = now_ns };
+
+		if (lock_is_orphaned(&lock.shard->lock) && sessions_lock(&lock))
+			sessions_unlock(&lock);
+	}
+	counts_mend(segment, now_ns);
+}
+
 bool sessions_may_have(const struct session_lock *lock, uint32_t slot) {
 	uint32_t all = lock->segment->header->slots_per_shard;
 	struct session_lock its = *lock;

@@ -56,6 +56,9 @@ uint32_t sessions_find(struct session_lock *lock, const struct address *server,
 uint32_t sessions_take(struct session_lock *lock);
 void sessions_put_back(struct session_lock *lock, uint32_t slot);
 
+/* Mends what dead owners left, where nobody has come since: of sessions, classes and clients. */
+void sessions_mend(struct segment *segment, int64_t now_ns);
+
 /* Is the slot of the shard that its key belongs to?  Else any role wrote the key there: that
  * shard is mended.  Before it is locked. */
 bool sessions_may_have(const struct session_lock *lock, uint32_t slot);
@@ -97,6 +100,9 @@ void sessions_range(const struct segment *segment, uint32_t shard,
  * finished now, false too, and the next one tries. */
 bool class_lock(struct segment *segment, uint16_t record, int64_t now_ns);
 void class_unlock(struct segment *segment, uint16_t record);
+
+/* For sessions_mend: of classes and clients. */
+void counts_mend(struct segment *segment, int64_t now_ns);
 
 /* Adds `change` (+1, -1) to the class's counters; under its mutex. */
 void class_add(struct segment *segment, uint16_t record,

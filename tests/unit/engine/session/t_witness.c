@@ -4,6 +4,9 @@
 #include "tests/unit/test.h"
 #include "tests/unit/engine/session/witness_world.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* --- dumps ------------------------------------------------------------- */
 
 TEST_IN(set_up, tear_down, a_shown_session_ends_when_its_connection_is_gone) {
@@ -60,6 +63,40 @@ TEST_IN(set_up, tear_down, a_dump_ends_only_what_was_opened_before_it) {
 	dump();
 	assert_over(&two);
 	assert_lives(&one);
+}
+
+TEST_IN(set_up, tear_down, a_session_ends_though_a_writer_died_in_its_shard_and_nobody_asks) {
+	struct session_ref one = open_shown("192.0.2.1", 1001);
+	const struct session_key key = { one.client, one.client_port, one.direction };
+	struct session_lock lock;
+	pid_t writer = fork();
+
+	if (writer == 0) {
+		sessions_aim(site.segment, &key, now_ns, &lock);
+		if (sessions_lock(&lock))
+			sessions_change_begin(&lock);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(writer, NULL, 0), writer);
+	kernel_count = 0;
+	dump();
+	assert_over(&one);
+}
+
+TEST_IN(set_up, tear_down, a_class_is_counted_anew_though_nobody_asks_after_a_writer_died) {
+	struct class_record *record = site_class(&site, "all");
+	pid_t writer = fork();
+
+	if (writer == 0) {
+		if (class_lock(site.segment, (uint16_t)(record - site.segment->records), now_ns))
+			class_add(site.segment, (uint16_t)(record - site.segment->records),
+			    SESSION_INBOUND, 1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(writer, NULL, 0), writer);
+	assert_int_equal(open_of("all"), 1);
+	dump();
+	assert_int_equal(open_of("all"), 0);
 }
 
 TEST_IN(set_up, tear_down, one_lookup_before_closing_can_save_a_session) {
@@ -212,6 +249,22 @@ TEST_IN(set_up, tear_down, an_announced_end_closes_at_once) {
 	destroyed("192.0.2.1", 1002);
 	assert_lives(&one);
 	assert_over(&two);
+	assert_int_equal(open_of("all"), 1);
+}
+
+/* The client's port is used again between the look at the kernel and the end. */
+static void comes_again(void) {
+	after_lookup = NULL;
+	kernel_has("192.0.2.1", 1001);
+	(void)open_one("192.0.2.1", 1001);
+}
+
+TEST_IN(set_up, tear_down, a_client_that_comes_again_as_its_last_session_is_closed_is_counted) {
+	dump();
+	(void)open_one("192.0.2.1", 1001);
+	after_lookup = comes_again;
+	destroyed("192.0.2.1", 1001);
+	assert_int_equal(kernel_count, 1);
 	assert_int_equal(open_of("all"), 1);
 }
 

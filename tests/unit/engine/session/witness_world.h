@@ -26,6 +26,7 @@ static bool kernel_is_silent;
 static uint32_t sockets[8];	/* that the mail server holds, in order */
 static size_t socket_count;
 static unsigned lookups;
+static void (*after_lookup)(void);	/* what happens once the kernel has answered "gone" */
 static int64_t now_ns;
 
 static inline enum lookup_result look_up(void *context, const struct connection *which,
@@ -46,6 +47,8 @@ static inline enum lookup_result look_up(void *context, const struct connection 
 			*found = *there;
 		return LOOKUP_ALIVE;
 	}
+	if (after_lookup != NULL)
+		after_lookup();
 	return LOOKUP_GONE;
 }
 
@@ -74,6 +77,7 @@ static inline int set_up(void **state) {
 	site_open(&site, 1000, FOUR);
 	kernel_count = socket_count = 0;
 	kernel_is_silent = false;
+	after_lookup = NULL;
 	now_ns = clock_now_ns();
 	engine_heartbeat(site.engine, now_ns);
 	assert_int_equal(engine_lend_witness(site.engine, &calls, &diag), 0);
