@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: ISC */
+/* What must hold, whatever happens. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "engine/internal.h"
+#include "segment/decision/decisions.h"
+#include "tests/machine/world.h"
+
+static struct segment *segment;
+static const struct generation *generation;
+
+void check_begin(struct segment *of, const struct generation *in_force) {
+	segment = of;
+	generation = in_force;
+}
+
+static bool is_admitted(const struct tcp *tcp) {
+	return tcp->state == TCP_OPEN && tcp->heard == HEARD_ADMIT && !tcp->let_go;
+}
+
+static bool has_slot(const struct tcp *tcp) {
+	uint32_t first, count;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t slot = first; slot < first + count; slot++) {
+			struct session session;
+
+			session_load(segment, slot, &session);
+			if (session.control.state == SESSION_OPEN &&
+			    session.client_port == tcp->client_port &&
+			    address_equal(&session.client, &tcp->client))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Of those that live, and did not fail open. */
+static void check_limit(uint32_t class_index) {
+	const struct generation_class *class = generation_class(generation, class_index);
+	char names[128] = "";
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < TCP_MAX; i++) {
+		if (!is_admitted(&tcps[i]) || tcps[i].class_index != class_index)
+			continue;
+		count++;
+		text_append(names, sizeof(names), strlen(names), " %u%s", tcps[i].number,
+		    has_slot(&tcps[i]) ? "" : " (without a slot)");
+	}
+	if (count > class->limits.inbound)
+		world_fail("limit", "class %s has %u sessions of %u:%s",
+		    generation_text(generation, class->name), count, class->limits.inbound, names);
+}
+
+static void check_why(const struct tcp *tcp, const struct answer *answer) {
+	struct decided why;
+
+	if (answer->id == 0 || !decisions_find(segment, answer->id, &why) ||
+	    !decided_is_sound(&why) || why.client_port != tcp->client_port ||
+	    !address_equal(&why.client, &tcp->client) ||
+	    why.verdict != (uint8_t)answer->decision.verdict)
+		world_fail("why", "session %u: decision %llx is not there", tcp->number,
+		    (unsigned long long)answer->id);
+}
+
+void check_decision(struct policy_link *link, const struct answer *answer) {
+	struct tcp *tcp = link->tcp;
+	enum verdict verdict = answer->decision.verdict;
+
+	if (tcp == NULL || tcp->number != link->number || tcp->state != TCP_OPEN)
+		return;
+	world_log("session %u: verdict %d reason %d count %u of %u", tcp->number, (int)verdict,
+	    (int)answer->decision.reason, answer->decision.count, answer->decision.limit);
+	if (answer->newly_decided && (verdict == VERDICT_REFUSE ||
+	    answer->decision.reason == REASON_UNUSABLE))
+		check_why(tcp, answer);
+	if (answer->decision.reason == REASON_UNUSABLE || answer->decision.reason == REASON_UNTRACKED)
+		tcp->heard = tcp->heard == HEARD_ADMIT ? HEARD_ADMIT : HEARD_FAILED_OPEN;
+	else if (verdict == VERDICT_DEFER)
+		tcp->heard = HEARD_DEFER;
+	else if (verdict == VERDICT_ADMIT && answer->class_index != CLASS_NO_RULE &&
+	    (answer->newly_decided || tcp->heard == HEARD_NOTHING)) {
+		tcp->heard = HEARD_ADMIT;
+		tcp->class_index = answer->class_index;
+		check_limit(answer->class_index);
+	}
+}
+
+/* --- quiet ------------------------------------------------------------------------- */
+
+static const struct tcp *tcp_of(const struct session *session) {
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		if (tcps[i].state == TCP_OPEN && tcps[i].client_port == session->client_port &&
+		    address_equal(&tcps[i].client, &session->client))
+			return &tcps[i];
+	return NULL;
+}
+
+static const char *client_text(const struct address *client, uint16_t port) {
+	static char text[ADDRESS_TEXT_MAX + 8];
+	char address[ADDRESS_TEXT_MAX];
+
+	address_format(client, address);
+	snprintf(text, sizeof(text), "%s[%u]", address, port);
+	return text;
+}
+
+struct found {
+	uint32_t count;
+	bool has[TCP_MAX];
+};
+
+static void check_slot(uint32_t slot, struct found *found) {
+	struct session session;
+	const struct tcp *tcp;
+
+	session_load(segment, slot, &session);
+	if (session.control.state == SESSION_FREE)
+		return;
+	found->count++;
+	tcp = tcp_of(&session);
+	if (tcp == NULL)
+		world_fail("kept", "%s is over, and still held (state %d, proof %d, flags %x)",
+		    client_text(&session.client, session.client_port), session.control.state,
+		    session.control.proof, session.control.flags);
+	if (found->has[tcp - tcps])
+		world_fail("twice", "%s has two slots",
+		    client_text(&session.client, session.client_port));
+	found->has[tcp - tcps] = true;
+	if (is_admitted(tcp) && (session.control.state != SESSION_OPEN ||
+	    session.control.class_record != generation_class(generation,
+		tcp->class_index)->record))
+		world_fail("class", "%s is in state %d of class %d",
+		    client_text(&session.client, session.client_port), session.control.state,
+		    session.control.class_record);
+}
+
+static void check_class(uint16_t number) {
+	const struct class_record *record = &segment->records[number];
+	uint32_t first, count, open = 0;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t slot = first; slot < first + count; slot++) {
+			struct session_control control = session_load_control(segment, slot);
+
+			open += control.state == SESSION_OPEN && control.class_record == number;
+		}
+	}
+	if (open != record->open || open != record->open_inbound)
+		world_fail("count", "class %s counts %u (%u inbound), and has %u", record->name,
+		    record->open, record->open_inbound, open);
+}
+
+static void check_clients(void) {
+	uint32_t counted = 0, slots = 0, first, count;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		uint32_t high = segment->client_shards[shard].high_water;
+
+		for (uint32_t i = 0; i < high; i++) {
+			const struct client_slot *client = &segment->client_slots[
+			    (size_t)shard * segment->header->clients_per_shard + i];
+
+			counted += client->used ? client->open : 0;
+		}
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t slot = first; slot < first + count; slot++) {
+			struct session_control control = session_load_control(segment, slot);
+
+			slots += control.state == SESSION_OPEN && control.client_bits != 255;
+		}
+	}
+	if (counted != slots)
+		world_fail("clients", "clients count %u sessions, and have %u", counted, slots);
+}
+
+void check_quiet(void) {
+	struct found found = { 0 };
+	uint32_t first, count;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t slot = first; slot < first + count; slot++)
+			check_slot(slot, &found);
+	}
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		if (is_admitted(&tcps[i]) && !found.has[i])
+			world_fail("lost", "session %u of %s was admitted, lives, and is not counted",
+			    tcps[i].number, client_text(&tcps[i].client, tcps[i].client_port));
+	for (uint32_t i = 0; i < segment->header->record_count; i++)
+		if (segment->records[i].in_use != 0)
+			check_class((uint16_t)i);
+	check_clients();
+	world_log("quiet: %u sessions", found.count);
+}
+
+/* --- locks --------------------------------------------------------------------------- */
+
+static void touch(struct lock *lock, const char *what, uint32_t number) {
+	if (lock_acquire(lock, clock_now_ns()) == LOCK_TIMED_OUT)
+		world_fail("lock", "that of %s %u is stuck", what, number);
+	lock_release(lock);
+}
+
+void check_end(void) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		touch(&segment->session_shards[i].lock, "session shard", i);
+		touch(&segment->client_shards[i].lock, "client shard", i);
+	}
+	for (uint32_t i = 0; i < segment->header->record_count; i++)
+		touch(&segment->records[i].lock, "class", i);
+}

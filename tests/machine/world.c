@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * One run: a segment, its roles and the world around them; chaos, then quiet, then the end of
+ * all sessions, and quiet again.
+ */
+#include "tests/machine/world.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "segment/file/internal.h"
+
+#define QUIET_NS NS_PER_SECOND		/* after this all that is counted is what there is */
+#define WELL_NS (12 * NS_PER_SECOND)	/* by then who was stopped or killed is at work again */
+#define WALL_NS (INT64_C(1800000000) * NS_PER_SECOND)
+
+static struct {
+	struct plan plan;
+	struct draws draws;
+	int64_t wall_offset_ns, passed_ns;
+	uint64_t digest;
+	bool tells;
+	int report_fd;
+} world;
+
+struct draws *world_draws(void) {
+	return &world.draws;
+}
+
+int64_t world_wall_offset_ns(void) {
+	return WALL_NS + world.wall_offset_ns;
+}
+
+void world_log(const char *format, ...) {
+	char line[256];
+	va_list list;
+	int length = snprintf(line, sizeof(line), "%.9f ", (double)fibers_now_ns() / 1e9);
+
+	va_start(list, format);
+	vsnprintf(line + length, sizeof(line) - (size_t)length, format, list);
+	va_end(list);
+	for (const char *at = line; *at != '\0'; at++)
+		world.digest = (world.digest ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	if (world.tells)
+		puts(line);
+}
+
+uint64_t world_digest(void) {
+	return world.digest;
+}
+
+const struct plan *world_plan(void) {
+	return &world.plan;
+}
+
+void world_fail(const char *property, const char *format, ...) {
+	char text[200];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	fflush(stdout);
+	dprintf(world.report_fd, "%s %s\n", property, text);
+	_exit(WORLD_FAILED);
+}
+
+static void log_line(void *context, const char *line) {
+	(void)context;
+	world_log("log: %s", line);
+}
+
+static void step_wall(void *argument) {
+	int64_t step_ns = draw_scale(&world.draws, NS_PER_MS, 3600 * NS_PER_SECOND);
+
+	(void)argument;
+	world.wall_offset_ns += draw_below(&world.draws, 2) == 0 ? step_ns : -step_ns;
+	world_log("the wall clock steps");
+}
+
+/* Runs until all is well, and then for `quiet_ns`. */
+static void settle(const char *what, int64_t quiet_ns) {
+	int64_t end_ns = fibers_now_ns() + WELL_NS;
+
+	while (!roles_are_well() || !servers_are_quiet()) {
+		if (fibers_now_ns() >= end_ns)
+			world_fail("progress", "%s: %s", what, roles_are_well() ?
+			    "a question was not answered" : "a role is not at work");
+		fibers_run(fibers_now_ns() + 10 * NS_PER_MS);
+	}
+	fibers_run(fibers_now_ns() + quiet_ns);
+}
+
+static void run_phases(void) {
+	fibers_run(fibers_now_ns() + world.plan.spread * NS_PER_MS + NS_PER_MS);
+	fibers_calm();
+	roles_calm();
+	kernel_calm();
+	servers_calm();
+	world_log("calm");
+	settle("after the chaos", QUIET_NS);
+	check_quiet();
+	servers_finish();
+	fibers_run(fibers_now_ns() + 200 * NS_PER_MS);
+	settle("after the last session", QUIET_NS);
+	check_end();
+	check_quiet();
+}
+
+void world_run(const struct plan *plan, const struct generation *generation, bool tells,
+    int report_fd) {
+	const char *path = generation_text(generation, generation->state_path);
+	struct generation *copy = malloc(generation->bytes);
+	struct segment_report report;
+	struct segment *segment;
+	struct diag diag;
+	int fd;
+
+	world.plan = *plan;
+	world.draws.state = plan->seed ^ UINT64_C(0x3071d);
+	world.digest = UINT64_C(0xcbf29ce484222325);
+	world.tells = tells;
+	world.report_fd = report_fd;
+	MUST(copy != NULL);
+	memcpy(copy, generation, generation->bytes);
+	log_redirect(log_line, NULL);
+	fibers_begin(&world.plan);
+	if (segment_prepare(&segment, copy, getuid(), getgid(), 1, false, &report, &diag) != 0 ||
+	    segment_publish(segment, copy, &diag) != 0 ||
+	    (fd = segment_open_file(path, getuid(), &diag)) < 0)
+		world_fail("prepare", "%s", diag.text);
+	kernel_begin(plan);
+	check_begin(segment, copy);
+	roles_begin(plan, segment, fd, path);
+	servers_begin(plan);
+	for (uint32_t i = 0; i < plan->steps; i++)
+		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
+		    step_wall, NULL);
+	run_phases();
+	fflush(stdout);
+	dprintf(report_fd, "ok %016" PRIx64 "\n", world.digest);
+	_exit(0);
+}

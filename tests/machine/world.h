@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * What there is outside of Postern: TCP connections, the kernel's table of them, mail server
+ * processes that ask about them, the wall clock; and what must hold, whatever happens.
+ */
+#ifndef TESTS_MACHINE_WORLD_H
+#define TESTS_MACHINE_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "front/policy/policy_session.h"
+#include "tests/machine/fiber.h"
+#include "tests/machine/plan.h"
+
+enum tcp_state {
+	TCP_FREE,
+	TCP_WAITING,		/* not accepted yet: inode 0 */
+	TCP_OPEN,
+	TCP_CLOSED,		/* TIME_WAIT or an orphan: inode 0 */
+};
+
+/* What was decided about a session, as its mail server heard it. */
+enum heard { HEARD_NOTHING, HEARD_ADMIT, HEARD_REFUSE, HEARD_DEFER, HEARD_UNCOUNTED,
+	HEARD_FAILED_OPEN };
+
+struct tcp {
+	enum tcp_state state;
+	struct address client;
+	uint16_t client_port;
+	const char *name;		/* of the client; NULL: unknown */
+	int64_t since_ns;		/* of the state */
+	enum heard heard;
+	uint32_t class_index;		/* by which it was admitted */
+	bool let_go;			/* a word that it is over was believed, as the keeper was away */
+	uint32_t number;		/* of the session, in the log of events */
+};
+
+#define TCP_MAX 64
+
+/* A policy connection.  What the role remembers of it dies with the role. */
+struct policy_link {
+	struct role *role;
+	uint32_t start;			/* of the role: the how many-th */
+	uint32_t socket;		/* inode of the mail server's end */
+	struct policy_session session;	/* the role's */
+	struct server *server;
+	struct tcp *tcp;		/* whose questions it brings now, */
+	uint32_t number;		/* and its number */
+};
+
+/* --- world.c ---------------------------------------------------------------------- */
+
+struct draws *world_draws(void);
+int64_t world_wall_offset_ns(void);
+/* Writes a line of the log of events, which is what the digest is of. */
+void world_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint64_t world_digest(void);
+/* Something does not hold: ends the run. */
+void world_fail(const char *property, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+const struct plan *world_plan(void);
+
+/* Runs the plan; ends the process where something does not hold. */
+#define WORLD_FAILED 3
+void world_run(const struct plan *plan, const struct generation *generation, bool tells,
+    int report_fd) __attribute__((noreturn));
+
+/* --- kernel.c --------------------------------------------------------------------- */
+
+extern struct tcp tcps[TCP_MAX];
+/* NULL: all are in use. */
+struct tcp *tcp_begin(struct draws *draws);
+void tcp_accept(struct tcp *tcp);
+void tcp_end(struct tcp *tcp);
+const struct address *world_server(void);
+/* Inodes of the mail server's ends of policy connections. */
+uint32_t socket_open(void);
+void socket_close(uint32_t inode);
+void kernel_begin(const struct plan *plan);
+void kernel_calm(void);
+
+/* --- roles.c ---------------------------------------------------------------------- */
+
+void roles_begin(const struct plan *plan, struct segment *segment, int fd, const char *path);
+/* Opens a connection to some policy role that lives; false: none does. */
+bool role_connect(struct policy_link *link, struct draws *draws);
+bool link_lives(const struct policy_link *link);
+/* A request of one policy connection: answered by server_answered, or never. */
+void role_ask(struct policy_link *link, const char *request);
+void role_end_link(struct policy_link *link);
+/* All are there, none is stopped, and each has said so. */
+bool roles_are_well(void);
+void roles_calm(void);
+void keeper_hear(void);
+
+/* --- servers.c -------------------------------------------------------------------- */
+
+void servers_begin(const struct plan *plan);
+/* In the role's process. */
+void server_answered(struct policy_link *link, const char *reply, size_t length);
+/* Who has a link to this role notices that it is gone. */
+void servers_lose(const struct role *role, uint32_t start);
+/* Nothing new; all that are in a session stay. */
+void servers_calm(void);
+void servers_finish(void);
+bool servers_are_quiet(void);
+
+/* --- check.c ---------------------------------------------------------------------- */
+
+void check_begin(struct segment *segment, const struct generation *generation);
+/* A decision reached the mail server. */
+void check_decision(struct policy_link *link, const struct answer *answer);
+/* Nothing has changed for a while: what is counted is what there is. */
+void check_quiet(void);
+/* The same, and every lock can be had. */
+void check_end(void);
+
+#endif
