@@ -30,42 +30,19 @@ static bool index_fits(const struct generation *g, uint32_t offset) {
 	    class_index_is_sound((const char *)g + offset, (size_t)(g->bytes - offset)));
 }
 
-static bool cluster_fits(const struct generation *g) {
-	const struct generation_cluster *cluster = &g->cluster;
-
-	return text_fits(g, cluster->redis) && text_fits(g, cluster->user) &&
-	    text_fits(g, cluster->password_file) && text_fits(g, cluster->node) &&
-	    text_fits(g, cluster->prefix);
-}
-
 static bool header_fits(const struct generation *g) {
-	bool good = text_fits(g, g->file) && text_fits(g, g->window.file) &&
-	    window_settings_are_sound(&g->window.settings) &&
-	    text_fits(g, g->state_path) && text_fits(g, g->journal.path) &&
-	    text_fits(g, g->user) && text_fits(g, g->group) && cluster_fits(g) &&
+	bool good = window_settings_are_sound(&g->window.settings) &&
 	    g->listener_count <= GENERATION_LISTENERS_MAX &&
 	    g->port_count <= GENERATION_PORTS_MAX &&
 	    g->witness_port_count <= GENERATION_PORTS_MAX &&
 	    g->netns_count <= sizeof(g->netns) / sizeof(g->netns[0]) &&
+	    g->gate_word_count < sizeof(g->gate_words) / sizeof(g->gate_words[0]) &&
+	    g->alert.word_count < GENERATION_COMMAND_WORDS &&
 	    index_fits(g, g->other_index) && index_fits(g, g->outbound_index) &&
 	    index_fits(g, g->exempt_index);
 
-	for (uint32_t i = 0; good && i < g->listener_count; i++)
-		good = text_fits(g, g->listeners[i].address) &&
-		    text_fits(g, g->listeners[i].owner) && text_fits(g, g->listeners[i].group) &&
-		    text_fits(g, g->listeners[i].read_group) &&
-		    text_fits(g, g->listeners[i].write_group) && text_fits(g, g->listeners[i].mta);
 	for (uint32_t i = 0; good && i < g->port_count; i++)
 		good = index_fits(g, g->port_index[i]);
-	for (uint32_t i = 0; good && i < g->netns_count; i++)
-		good = text_fits(g, g->netns[i]);
-	good = good && g->gate_word_count < sizeof(g->gate_words) / sizeof(g->gate_words[0]) &&
-	    text_fits(g, g->gate_exempt4) && text_fits(g, g->gate_exempt6);
-	for (uint32_t i = 0; good && i < g->gate_word_count; i++)
-		good = text_fits(g, g->gate_words[i]);
-	good = good && g->alert.word_count < GENERATION_COMMAND_WORDS;
-	for (uint32_t i = 0; good && i < g->alert.word_count; i++)
-		good = text_fits(g, g->alert.words[i]);
 	return good;
 }
 
@@ -76,29 +53,18 @@ static bool classes_fit(const struct generation *g) {
 	for (uint32_t i = 0; i < g->class_count; i++) {
 		const struct generation_class *class = generation_class(g, i);
 
-		if (!text_fits(g, class->name) || !text_fits(g, class->text) ||
-		    !text_fits(g, class->file) ||
-		    !array_fits(g, class->ports, class->port_count, sizeof(uint16_t), 2))
+		if (!array_fits(g, class->ports, class->port_count, sizeof(uint16_t), 2))
 			return false;
 	}
-	for (uint32_t i = 0; i < g->rule_count; i++) {
-		const struct generation_rule *rule = generation_rule(g, i);
-
-		if (rule->class_index >= g->class_count || !text_fits(g, rule->file) ||
-		    !text_fits(g, rule->text))
+	for (uint32_t i = 0; i < g->rule_count; i++)
+		if (generation_rule(g, i)->class_index >= g->class_count)
 			return false;
-	}
 	return true;
 }
 
 static bool window_fits(const struct generation *g, uint32_t offset) {
-	const struct generation_window *window;
-
-	if (offset == 0)
-		return true;
-	window = generation_at(g, offset);
-	return array_fits(g, offset, 1, sizeof(*window), 8) && text_fits(g, window->file) &&
-	    generation_window_is_sound(g, offset);
+	return offset == 0 || (array_fits(g, offset, 1, sizeof(struct generation_window), 8) &&
+	    generation_window_is_sound(g, offset));
 }
 
 /* The numbers of an array lie below `limit`. */
@@ -122,16 +88,14 @@ static bool reply_rules_fit(const struct generation *g) {
 		const struct generation_reply_rule *rule = generation_reply_rule(g, i);
 
 		if ((rule->provider != GENERATION_NO_PROVIDER &&
-		    rule->provider >= g->provider_count) || !text_fits(g, rule->name) ||
-		    !text_fits(g, rule->pattern) || !text_fits(g, rule->note) ||
-		    !text_fits(g, rule->file) || rule->class >= RESULT_CLASS_COUNT)
+		    rule->provider >= g->provider_count) || rule->class >= RESULT_CLASS_COUNT)
 			return false;
 	}
 	return true;
 }
 
 static bool providers_fit(const struct generation *g) {
-	if (!text_fits(g, g->providers_file) || !index_fits(g, g->provider_index) ||
+	if (!index_fits(g, g->provider_index) ||
 	    !array_fits(g, g->providers, g->provider_count,
 	    sizeof(struct generation_provider), 4) ||
 	    !numbers_fit(g, g->provider_masks, g->provider_mask_count, g->provider_count))
@@ -139,23 +103,16 @@ static bool providers_fit(const struct generation *g) {
 	for (uint32_t i = 0; i < g->provider_count; i++) {
 		const struct generation_provider *provider = generation_provider(g, i);
 
-		if (!text_fits(g, provider->name) || !text_fits(g, provider->file) ||
-		    !window_fits(g, provider->window) || provider->rules > g->reply_rule_count ||
+		if (!window_fits(g, provider->window) || provider->rules > g->reply_rule_count ||
 		    provider->rule_count > g->reply_rule_count - provider->rules)
 			return false;
 	}
 	return reply_rules_fit(g);
 }
 
+/* Offsets of texts, each of which generation_text makes sure of. */
 static bool texts_fit(const struct generation *g, uint32_t texts, uint32_t count) {
-	const uint32_t *list = generation_at(g, texts);
-
-	if (!array_fits(g, texts, count, sizeof(*list), 4))
-		return false;
-	for (uint32_t i = 0; i < count; i++)
-		if (!text_fits(g, list[i]))
-			return false;
-	return true;
+	return array_fits(g, texts, count, sizeof(uint32_t), 4);
 }
 
 static bool windows_fit(const struct generation *g) {
@@ -170,30 +127,14 @@ static bool windows_fit(const struct generation *g) {
 	list = (const struct generation_destinations *)(const void *)
 	    ((const char *)g + g->destinations);
 	for (uint32_t i = 0; i < g->destinations_count; i++)
-		if (!text_fits(g, list[i].file) || !window_fits(g, list[i].window))
-			return false;
-	return true;
-}
-
-static bool mta_queue_fits(const struct generation *g, const struct generation_mta *mta) {
-	if (!text_fits(g, mta->cf) || !text_fits(g, mta->sendmail) || !text_fits(g, mta->user) ||
-	    mta->queue_count > GENERATION_QUEUES_MAX)
-		return false;
-	for (uint32_t i = 0; i < mta->queue_count; i++)
-		if (!text_fits(g, mta->queues[i]))
+		if (!window_fits(g, list[i].window))
 			return false;
 	return true;
 }
 
 static bool mta_fits(const struct generation *g, const struct generation_mta *mta) {
-	return text_fits(g, mta->name) && text_fits(g, mta->log) && text_fits(g, mta->transport) &&
-	    (mta->transport == 0 || (mta->parent < g->mta_count &&
-	    g->mtas[mta->parent].transport == 0)) &&
-	    text_fits(g, mta->command_directory) &&
-	    text_fits(g, mta->syslog_name) && text_fits(g, mta->config_directory) &&
-	    text_fits(g, mta->clone) && text_fits(g, mta->clone_program) &&
-	    text_fits(g, mta->site) && text_fits(g, mta->site_refusal) &&
-	    text_fits(g, mta->relayhost) && window_fits(g, mta->window) &&
+	return (mta->transport == 0 || (mta->parent < g->mta_count &&
+	    g->mtas[mta->parent].transport == 0)) && window_fits(g, mta->window) &&
 	    mta->port_count <= GENERATION_PORTS_MAX &&
 	    mta->log_uid_count <= GENERATION_LOG_UIDS_MAX &&
 	    index_fits(g, mta->site_excluded_index) && index_fits(g, mta->site_listed_index) &&
@@ -203,7 +144,8 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    (mta->site_route_names == 0 ||
 	    texts_fit(g, mta->site_route_names, mta->site_route_count)) &&
 	    texts_fit(g, mta->site_watches, mta->site_watch_count) &&
-	    mta->site_changed <= mta->site_watch_count && mta_queue_fits(g, mta);
+	    mta->site_changed <= mta->site_watch_count &&
+	    mta->queue_count <= GENERATION_QUEUES_MAX;
 }
 
 static bool mtas_fit(const struct generation *g) {

@@ -330,9 +330,10 @@ uint64_t generation_layout(void);
 /* 0, or -1 with *diag: wrong magic, layout, size, or an offset outside. */
 int generation_verify(const void *block, size_t bytes, struct diag *diag);
 
+/* It ends inside, as the block ends with a NUL; "" for an offset that is none of a text. */
 static inline const char *
 generation_text(const struct generation *g, uint32_t offset) {
-	return offset == 0 ? "" : (const char *)g + offset;
+	return offset < sizeof(*g) || offset >= g->bytes ? "" : (const char *)g + offset;
 }
 
 static inline const struct generation_class *

@@ -23,7 +23,7 @@ static const struct generation_login_pattern *pattern_at(const struct generation
 
 static bool pattern_matches(const struct generation *g,
     const struct generation_login_pattern *pattern, const char *login, size_t length) {
-	const char *text = generation_at(g, pattern->text);
+	const char *text = generation_text(g, pattern->text);
 
 	if (pattern->exact != 0)
 		return length == pattern->before && memcmp(text, login, length) == 0;
@@ -243,26 +243,18 @@ static bool period_fits(uint32_t most, uint32_t period_s) {
 }
 
 static bool account_fits(const struct generation *g, const struct generation_account *account) {
-	const uint32_t *free = generation_at(g, account->free);
-
-	if (!text_fits(g, account->name) || !text_fits(g, account->text) ||
-	    !text_fits(g, account->file) || !quotas_fit(g, &account->each) ||
-	    !quotas_fit(g, &account->all) || !quotas_fit(g, &account->fresh) ||
-	    !array_fits(g, account->free, account->free_count, sizeof(*free), 4) ||
-	    !period_fits(account->health.unknown, account->health.unknown_period_s) ||
-	    !period_fits(account->health.networks, account->health.networks_period_s))
-		return false;
-	for (uint32_t i = 0; i < account->free_count; i++)
-		if (!text_fits(g, free[i]))
-			return false;
-	return true;
+	return quotas_fit(g, &account->each) && quotas_fit(g, &account->all) &&
+	    quotas_fit(g, &account->fresh) &&
+	    array_fits(g, account->free, account->free_count, sizeof(uint32_t), 4) &&
+	    period_fits(account->health.unknown, account->health.unknown_period_s) &&
+	    period_fits(account->health.networks, account->health.networks_period_s);
 }
 
 static bool pattern_fits(const struct generation *g,
     const struct generation_login_pattern *pattern) {
 	size_t length;
 
-	if (!text_fits(g, pattern->text) || pattern->account >= g->accounts.count)
+	if (pattern->account >= g->accounts.count)
 		return false;
 	length = strlen(generation_text(g, pattern->text));
 	if (pattern->exact != 0)
@@ -275,8 +267,7 @@ static bool overrides_fit(const struct generation *g) {
 	const struct generation_override *places = generation_at(g, a->overrides);
 	const struct generation_override_set *sets = generation_at(g, a->sets);
 
-	if (!text_fits(g, a->overrides_file) ||
-	    (a->override_places & (a->override_places - 1)) != 0 ||
+	if ((a->override_places & (a->override_places - 1)) != 0 ||
 	    !array_fits(g, a->overrides, a->override_places, sizeof(*places), 8) ||
 	    !array_fits(g, a->sets, a->set_count, sizeof(*sets), 4))
 		return false;

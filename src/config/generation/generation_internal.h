@@ -16,11 +16,6 @@ static inline bool array_fits(const struct generation *g, uint32_t offset, uint6
 	    offset < g->bytes && count <= (g->bytes - offset) / size);
 }
 
-/* A text ends inside, as the block ends with a NUL. */
-static inline bool text_fits(const struct generation *g, uint32_t offset) {
-	return offset == 0 || (offset >= sizeof(*g) && offset < g->bytes);
-}
-
 /* symbol, last word of its path, field of struct window_settings, how it is read
  * out of a struct setting_value */
 #define WINDOW_PARAMETERS(X) \

@@ -27,9 +27,12 @@ struct compilation {
 	size_t overrides_length;
 };
 
-/* The header of the block: valid until the block grows. */
+/* The header of the block: valid, with the texts so far, until the block grows. */
 static inline struct generation *compilation_header(const struct compilation *c) {
-	return (struct generation *)(void *)c->block.data;
+	struct generation *header = (struct generation *)(void *)c->block.data;
+
+	header->bytes = c->block.used;
+	return header;
 }
 
 /* A message about the place of `where` (NULL: the file as a whole). */

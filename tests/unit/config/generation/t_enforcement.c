@@ -17,6 +17,7 @@ static struct generation *site(void) {
 	struct generation *g = &block.g;
 
 	memset(&block, 0, sizeof(block));
+	g->bytes = sizeof(block);
 	memcpy(block.texts, "\0mx1\0out", 9);
 	g->mta_count = 2;
 	g->mtas[POSTFIX] = (struct generation_mta){ .kind = MTA_POSTFIX, .site_known = 1,

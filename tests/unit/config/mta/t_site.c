@@ -411,10 +411,9 @@ TEST(what_points_outside_is_refused) {
 	struct generation *g = good(HEAD "exclude a.example x\nlist b.example\n"
 	    "route c.example d\n");
 	struct diag diag;
-	uint32_t *const fields[] = { &g->mtas[0].name, &g->mtas[0].site,
-	    &g->mtas[0].site_reasons, &g->mtas[0].site_excluded_index,
+	uint32_t *const fields[] = { &g->mtas[0].site_reasons, &g->mtas[0].site_excluded_index,
 	    &g->mtas[0].site_listed_index, &g->mtas[0].site_route_index,
-	    &g->mtas[0].site_routes, &g->mtas[0].site_route_count, &g->mtas[0].lane_count, &g->mtas[0].clone_program, &g->mtas[0].port_count,
+	    &g->mtas[0].site_routes, &g->mtas[0].site_route_count, &g->mtas[0].lane_count, &g->mtas[0].port_count,
 	    &g->mta_count, &g->remote_port_count, &g->mtas[0].site_excluded_count };
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {

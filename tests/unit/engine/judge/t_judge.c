@@ -334,6 +334,7 @@ TEST(the_port_of_a_relayhost_may_be_a_service) {
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		memset(&g, 0, sizeof(g));
+		g.generation.bytes = sizeof(g);
 		memcpy(g.bytes + sizeof(g.generation), cases[i].relayhost,
 		    strlen(cases[i].relayhost));
 		g.generation.mtas[0].relayhost = sizeof(g.generation);

@@ -193,6 +193,7 @@ static inline int begin(void **state) {
 	(void)state;
 	memset(&block, 0, sizeof(block));
 	memcpy(block.texts, "out\0in\0etc", 11);
+	block.generation.bytes = sizeof(block);
 	block.generation.number = 1;
 	block.generation.mta_count = 1;
 	block.generation.mtas[0].name = offsetof(__typeof__(block), texts);

@@ -55,6 +55,7 @@ static void fake_reset(void) {
 	memset(&fake, 0, sizeof(fake));
 	fake.nudge_fd = -1;
 	memset(&fake_block, 0, sizeof(fake_block));
+	g->bytes = sizeof(fake_block);
 	g->number = ++number;
 	g->class_count = g->rule_count = 2;
 	g->classes = offsetof(struct fake_generation, classes);

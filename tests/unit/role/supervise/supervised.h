@@ -15,6 +15,7 @@ static struct supervisor supervisor;
 
 static inline struct generation *block_begin(void) {
 	memset(&block, 0, sizeof(block));
+	block.generation.bytes = sizeof(block);
 	block_used = 0;
 	supervisor = (struct supervisor){ .generation = &block.generation };
 	return &block.generation;
