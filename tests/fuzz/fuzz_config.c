@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "config/compile/compile.h"
+#include "config/read/restart_only.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (g != NULL) {
 		MUST(generation_verify(g, (size_t)g->bytes, &diag) == 0);
 		ask(g);
-		config_restart_differences(g, g, nothing, NULL);
+		restart_only_differences(g, g, nothing, NULL);
 	}
 	config_messages_free(&messages);
 	free(g);

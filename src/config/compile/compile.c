@@ -160,20 +160,15 @@ static void compile_all(struct compilation *c, const char *name) {
 
 /* Hands the block over, or says why there is none. */
 static struct generation *finish(struct compilation *c, const char *name) {
-	struct generation *result = NULL;
+	struct generation *result = block_finish(&c->block);
 
-	/* the block ends with a NUL: no text in it runs over */
-	(void)block_reserve(&c->block, 8);
-	if (c->block.failed) {
+	if (result == NULL)
 		report_add(&c->report, MESSAGE_ERROR, name, 0, 0, "out of memory, or larger "
 		    "than %zu MiB", GENERATION_BYTES_MAX >> 20);
-	} else if (c->report.messages->errors == 0) {
-		result = compilation_header(c);
-		result->bytes = c->block.used;
-		c->block.data = NULL;
-	}
-	block_free(&c->block);
-	return result;
+	if (c->report.messages->errors == 0)
+		return result;
+	free(result);
+	return NULL;
 }
 
 static struct generation *compile_source(struct compilation *c, const char *name) {

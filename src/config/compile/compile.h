@@ -46,10 +46,4 @@ struct generation *config_compile_accounts(const char *text, const char *name,
  * (free()); of what cannot be included nothing.  NULL with errno as of read_file. */
 char *config_expanded_text(const char *path);
 
-/* Which settings that wait for a restart differ: calls `each` with the
- * setting's name (such as "state.sessions"). */
-void config_restart_differences(const struct generation *running,
-    const struct generation *wanted,
-    void (*each)(void *context, const char *setting), void *context);
-
 #endif

@@ -45,6 +45,20 @@ void block_free(struct block *block) {
 	memset(block, 0, sizeof(*block));
 }
 
+struct generation *block_finish(struct block *block) {
+	struct generation *whole = NULL;
+
+	/* it ends with a NUL: no text in it runs over */
+	(void)block_reserve(block, 8);
+	if (!block->failed) {
+		whole = (struct generation *)(void *)block->data;
+		whole->bytes = block->used;
+		block->data = NULL;
+	}
+	block_free(block);
+	return whole;
+}
+
 uint32_t block_reserve(struct block *block, size_t bytes) {
 	size_t padding = -block->used & 7;
 	size_t offset;

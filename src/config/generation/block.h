@@ -10,6 +10,8 @@
 
 #include "base/map.h"
 
+struct generation;
+
 struct block {
 	char *data;
 	size_t used;
@@ -27,6 +29,9 @@ uint32_t block_reserve(struct block *block, size_t bytes);
 /* A copy of an array there; 0 of an empty one. */
 uint32_t block_store(struct block *block, const void *array, size_t bytes);
 void *block_at(const struct block *block, uint32_t offset);
+
+/* Hands it over as it is complete (free()), or NULL: it failed.  Nothing is left of it then. */
+struct generation *block_finish(struct block *block);
 
 /* The offset of a text; "" is 0. */
 uint32_t block_text(struct block *block, const char *text);

@@ -5,10 +5,14 @@
 
 #include "config/generation/generation.h"
 
+/* Which of them differ: calls `each` with the setting's name (such as "state.sessions"). */
+void restart_only_differences(const struct generation *running, const struct generation *wanted,
+    void (*each)(void *context, const char *setting), void *context);
+
 /* Gives `wanted` the sizes, sockets, users, number of processes and so on of
  * `running`; a listener of the same address takes its new proof.  Returns the
  * block, which may have moved (free()), or NULL without memory: then `wanted`
- * is unchanged. */
+ * is gone, too. */
 struct generation *restart_only_keep(struct generation *wanted,
     const struct generation *running);
 

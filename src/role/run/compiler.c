@@ -74,7 +74,7 @@ static void compiler_compile(const struct compiler *compiler, const char *file,
 	enlarge_heap();
 	block = config_compile_at_last(file, &report.messages);
 	if (block != NULL && running != NULL) {
-		config_restart_differences(running, block, note_setting, &report);
+		restart_only_differences(running, block, note_setting, &report);
 		block = restart_only_keep(block, running);
 		if (block == NULL)
 			_exit(EX_OSERR);

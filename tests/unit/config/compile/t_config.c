@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "config/generation/account_settings.h"
+#include "config/read/restart_only.h"
 #include "config/read/setting.h"
 #include "tests/unit/config/compiled.h"
 
@@ -474,7 +475,7 @@ TEST(differences_that_wait_for_a_restart) {
 		snprintf(text, sizeof(text), "version = 1; %s classes = ( { name = \"c\"; "
 		    "match = \"*\"; hold_at = 2; } );", rows[i].settings);
 		g = good(text);
-		config_restart_differences(base, g, gather, &d);
+		restart_only_differences(base, g, gather, &d);
 		assert_string_equal(d.text, rows[i].expected);
 	}
 }

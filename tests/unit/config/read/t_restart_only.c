@@ -63,12 +63,12 @@ TEST(nothing_that_waits_is_taken) {
 	size_t count = 0;
 	struct diag diag;
 
-	config_restart_differences(running, wanted, count_one, &count);
+	restart_only_differences(running, wanted, count_one, &count);
 	assert_true(count >= 10);
 	kept = restart_only_keep(wanted, running);
 	assert_non_null(kept);
 	count = 0;
-	config_restart_differences(running, kept, print_one, &count);
+	restart_only_differences(running, kept, print_one, &count);
 	assert_int_equal(count, 0);
 	assert_int_equal(generation_verify(kept, (size_t)kept->bytes, &diag), 0);
 	free(running);
@@ -101,7 +101,7 @@ TEST(hints_group_is_named_at_each_reload) {
 		struct generation *wanted = compile(second_text);
 		bool named = false;
 
-		config_restart_differences(running, wanted, is_it_hints_group, &named);
+		restart_only_differences(running, wanted, is_it_hints_group, &named);
 		assert_true(named);
 		wanted = restart_only_keep(wanted, running);
 		free(running);
