@@ -22,6 +22,7 @@
 #define FINE_NS			(150 * MS)	/* most slack that is not much */
 #define TIME_MOST		(INT64_MAX / 4)
 #define NEVER_NS		(-TIME_MOST - 1)
+#define RUNNING_NS		(50 * MS)
 
 int64_t level_slack(int64_t delay_ms) {
 	int64_t half_ms = 5;	/* two decimals */
@@ -50,6 +51,43 @@ int64_t level_given_ns(int64_t start_ns, int64_t slack_ns, int64_t waited_ms) {
 	if (waited_ms < 0 || waited_ms > TIME_MOST / MS)
 		return 0;
 	return sane(start_ns) - sane(slack_ns) - sane(level_slack(waited_ms)) - waited_ms * MS;
+}
+
+bool level_began(const struct delivery *delivery, int64_t end_ns, int64_t *start_ns,
+    int64_t *slack_ns) {
+	int64_t connecting_ms = delivery->delays_ms[2], took_ms = delivery->delays_ms[3];
+
+	if (took_ms == DELIVERY_MS_UNKNOWN)
+		return false;
+	*slack_ns += delivery->source == DELIVERY_OF_SENDMAIL ? SECOND : level_slack(took_ms);
+	if (connecting_ms > 0) {
+		*slack_ns += level_slack(connecting_ms);
+		took_ms += connecting_ms;
+	}
+	if (took_ms >= INT64_MAX / MS / 2)
+		return false;
+	*start_ns = end_ns - took_ms * MS;
+	return true;
+}
+
+bool level_was_told(struct level_told *told, uint64_t queue, int64_t start_ns, int64_t slack_ns,
+    uint8_t weight) {
+	for (unsigned i = 0; i < LEVEL_TOLD && queue != 0; i++) {
+		int64_t apart_ns = told->recent[i].start_ns - start_ns;
+
+		if (told->recent[i].queue != queue ||
+		    (apart_ns < 0 ? -apart_ns : apart_ns) > slack_ns)
+			continue;
+		if (told->recent[i].weight >= weight)
+			return true;
+		told->recent[i].weight = weight;
+		return false;
+	}
+	told->recent[told->next].queue = queue;
+	told->recent[told->next].start_ns = start_ns;
+	told->recent[told->next].weight = weight;
+	told->next = (uint8_t)((told->next + 1) % LEVEL_TOLD);
+	return false;
 }
 
 /* At most a quarter up for each above, 1/128 down for each below: with the quarter that
@@ -393,4 +431,18 @@ uint32_t level_places(const struct level *level, int64_t at_ns) {
 	if (later < 1 && level->peak[1] > peak)
 		peak = level->peak[1];
 	return peak > count ? peak : count;
+}
+
+int64_t level_known_ns(const struct level *level, int64_t now_ns) {
+	int64_t at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
+
+	return at_ns > level->swept_ns ? at_ns : level->swept_ns;
+}
+
+uint32_t level_running(struct level *level, int64_t now_ns) {
+	if (now_ns - level->running_ns < RUNNING_NS)
+		return level->running;
+	level->running = level_in_flight(level, level_known_ns(level, now_ns));
+	level->running_ns = now_ns;
+	return level->running;
 }

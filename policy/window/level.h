@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policy/reply/delivery.h"
+
 struct level_attempt {
 	int64_t start_ns;	/* a log's: end less (c+d) of delays= */
 	int64_t end_ns;
@@ -63,6 +65,8 @@ struct level {
 	int64_t lost_ns;	/* end of the last accepted one that was not taken */
 	int64_t longest_ns;	/* what most deliveries took at most, of late; 0: none yet */
 	int64_t latest_ns;	/* how late most were read at most */
+	uint32_t running;	/* as level_running told last, */
+	int64_t running_ns;	/* and when that was */
 };
 
 struct level_verdict {
@@ -95,6 +99,25 @@ int64_t level_slack(int64_t delay_ms);
  * waited there for so long: at the earliest, as a log rounds.  0: waited_ms is not told. */
 int64_t level_given_ns(int64_t start_ns, int64_t slack_ns, int64_t waited_ms);
 
+/* When a delivery that ended at end_ns began, as its line tells: false, it does not.  *slack_ns
+ * grows by what the line rounds. */
+bool level_began(const struct delivery *delivery, int64_t end_ns, int64_t *start_ns,
+    int64_t *slack_ns);
+
+/* Deliveries of which several lines may tell, one for each recipient: the latest ones. */
+#define LEVEL_TOLD	8
+struct level_told {
+	struct {
+		uint64_t queue;		/* hash of the queue id; 0: none */
+		int64_t start_ns;
+		uint8_t weight;		/* of what was told of it so far */
+	} recent[LEVEL_TOLD];		/* a ring */
+	uint8_t next;
+};
+/* Was this one told of already, with the same or more weight?  Notes it. */
+bool level_was_told(struct level_told *told, uint64_t queue, int64_t start_ns, int64_t slack_ns,
+    uint8_t weight);
+
 /* `entries` stays the caller's and must outlive *level; capacity at least 1. */
 void level_begin(struct level *level, struct level_entry *entries, uint32_t capacity);
 
@@ -123,6 +146,12 @@ uint32_t level_in_flight(const struct level *level, int64_t at_ns);
 
 /* The same with connections that may have been kept: what the remote may have counted. */
 uint32_t level_places(const struct level *level, int64_t at_ns);
+
+/* Until when all deliveries are known: what was in flight then has ended by now, or is no usual
+ * one. */
+int64_t level_known_ns(const struct level *level, int64_t now_ns);
+/* Those in flight then; looked at anew 20 times a second. */
+uint32_t level_running(struct level *level, int64_t now_ns);
 
 /* Entries in use. */
 static inline uint32_t level_count(const struct level *level) {

@@ -335,14 +335,12 @@ static void report_levels(struct world *world) {
  * some time ago. */
 static uint32_t count_running(const struct world *world) {
 	const struct level *level = &world->level;
-	int64_t at_ns = world->now_ns - level->longest_ns - level->longest_ns / 4 -
-	    level->latest_ns;
 
 	if (world->simulation->levels == LEVELS_KNOWN)
 		return world->in_flight;
 	if (world->simulation->levels == LEVELS_NONE)
 		return world->accepted;
-	return level_in_flight(level, at_ns > level->swept_ns ? at_ns : level->swept_ns);
+	return level_in_flight(level, level_known_ns(level, world->now_ns));
 }
 
 static void result_report(struct world *world, const struct simulated_event *event) {

@@ -20,7 +20,6 @@
 
 #define ENTRIES_FIRST	8u
 #define ENTRIES_MAX	16384u
-#define RUNNING_NS	(50 * NS_PER_MS)
 #define TAG_HELD	0x100		/* beside the class: counted already */
 
 /* --- whose ------------------------------------------------------------------------- */
@@ -101,41 +100,18 @@ struct attempt {
 };
 
 static void find_start(const struct delivery *d, struct attempt *out) {
-	int64_t connecting = d->delays_ms[2], sending = d->delays_ms[3];
-
-	if (sending == DELIVERY_MS_UNKNOWN)
-		return;
-	out->slack_ns += d->source == DELIVERY_OF_SENDMAIL ? NS_PER_SECOND : level_slack(sending);
-	if (connecting > 0) {
-		out->slack_ns += level_slack(connecting);
-		sending += connecting;
-	}
-	if (sending < INT64_MAX / NS_PER_MS / 2)
-		out->start_ns = out->end_ns - sending * NS_PER_MS;
-	if (out->start_ns > 0 && d->source != DELIVERY_OF_SENDMAIL)
+	if (level_began(d, out->end_ns, &out->start_ns, &out->slack_ns) && out->start_ns > 0 &&
+	    d->source != DELIVERY_OF_SENDMAIL)
 		out->given_ns = level_given_ns(out->start_ns, out->slack_ns, d->delays_ms[1]);
 }
 
 /* Did another line tell of this delivery? */
 static bool was_told(struct analyze_learning *learning, const struct attempt *attempt,
-    struct span queue_id) {
-	struct learned *own = attempt->own;
-	uint64_t queue = siphash13(&learning->key, queue_id.text, queue_id.length);
-	int64_t start_ns = attempt->start_ns != 0 ? attempt->start_ns : attempt->end_ns;
-	struct recent *recent;
-
-	for (unsigned i = 0; i < LEARNED_RECENT && queue_id.length > 0; i++) {
-		int64_t apart_ns = own->recent[i].start_ns - start_ns;
-
-		recent = &own->recent[i];
-		if (recent->queue != queue || recent->weight < (int)attempt->weight ||
-		    (apart_ns < 0 ? -apart_ns : apart_ns) > 2 * attempt->slack_ns + NS_PER_MS)
-			continue;
-		return true;
-	}
-	recent = &own->recent[own->recent_at++ % LEARNED_RECENT];
-	*recent = (struct recent){ queue, start_ns, (int)attempt->weight };
-	return false;
+    struct span id) {
+	return level_was_told(&attempt->own->lines, id.length == 0 ? 0 :
+	    siphash13(&learning->key, id.text, id.length),
+	    attempt->start_ns != 0 ? attempt->start_ns : attempt->end_ns,
+	    2 * attempt->slack_ns + NS_PER_MS, (uint8_t)attempt->weight);
 }
 
 static void count_held(struct analyze_destination *shown, enum judged_weight weight) {
@@ -200,20 +176,6 @@ static void add_attempt(struct attempt *attempt, bool held, int64_t now_ns) {
 		}
 	}
 	(void)level_add(level, &one, now_ns);
-}
-
-/* What was in flight when all that began then has been told of. */
-static uint32_t running(struct learned *own, int64_t now_ns) {
-	const struct level *level = &own->level;
-	int64_t at_ns;
-
-	if (level->entries == NULL || now_ns - own->running_ns < RUNNING_NS)
-		return own->running;
-	at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
-	own->running = level_in_flight(level, at_ns > level->swept_ns ? at_ns :
-	    level->swept_ns);
-	own->running_ns = now_ns;
-	return own->running;
 }
 
 /* --- rules -------------------------------------------------------------------------- */
@@ -310,7 +272,7 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 		.class = attempt.class, .start_ns = attempt.start_ns,
 		.took_ns = attempt.start_ns != 0 ? attempt.end_ns - attempt.start_ns : 0,
 		.given_ns = attempt.given_ns, .answered = judgement->reply.code != 0,
-		.in_flight = running(own, now_ns) }, now_ns, &change);
+		.in_flight = level_running(&own->level, now_ns) }, now_ns, &change);
 	note_change(own, &change, now_ns);
 	add_attempt(&attempt, held, now_ns);
 	apply_rule(learning, own, judgement, now_ns);

@@ -8,15 +8,7 @@
 #include "ctl/analyze/analyze.h"
 #include "policy/window/level.h"
 
-#define LEARNED_RECENT	8
 #define LEARNED_RULES	4	/* with a count, of one destination */
-
-/* One delivery, which may have a line for each recipient. */
-struct recent {
-	uint64_t queue;
-	int64_t start_ns;
-	int weight;
-};
 
 struct rule_count {
 	uint64_t identity;
@@ -32,10 +24,7 @@ struct learned {
 	unsigned mta;
 	int64_t died_ns;
 	struct level level;
-	uint32_t running;	/* deliveries, as far as the log tells */
-	int64_t running_ns;	/* when that was looked at */
-	struct recent recent[LEARNED_RECENT];
-	unsigned recent_at;
+	struct level_told lines;
 	struct rule_count rules[LEARNED_RULES];
 };
 

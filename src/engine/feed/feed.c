@@ -196,23 +196,14 @@ static void roll_up(const struct engine *engine, const struct generation *genera
 
 static void place_in_time(struct feed_result *result, const struct feed_origin *origin,
     int64_t now_ns) {
-	const struct delivery *d = result->delivery;
-	int64_t ms = took_ms(d);
-
 	result->now_ns = now_ns;
 	result->end_ns = origin->ended_ns > 0 && origin->ended_ns < now_ns ?
 	    origin->ended_ns : now_ns;
 	result->start_ns = result->end_ns;
-	result->has_start = ms >= 0 && ms < INT64_MAX / NS_PER_MS;
+	result->has_start = level_began(result->delivery, result->end_ns, &result->start_ns,
+	    &result->slack_ns);
 	if (!result->has_start)
 		return;
-	result->start_ns -= ms * NS_PER_MS;
-	result->slack_ns = level_slack(d->delays_ms[3]);
-	if (d->delays_ms[2] > 0)
-		result->slack_ns += level_slack(d->delays_ms[2]);
-	/* whole seconds, as all of Sendmail's times */
-	if (d->source == DELIVERY_OF_SENDMAIL)
-		result->slack_ns = NS_PER_SECOND;
 	result->slack_ns += origin->ended_ns == 0 ? READ_LAG_NS : origin->slack_ns;
 	/* what is read at once is learned as of now, or clocks that differ by a little
 	 * would make time go back */

@@ -16,28 +16,16 @@
 
 /* --- levels ------------------------------------------------------------------------ */
 
-#define FEED_RECENT	8
-
-/* One delivery to a destination, which may have a line for each recipient. */
-struct feed_recent {
-	uint64_t queue;		/* hash of the queue id; 0: none */
-	int64_t start_ns;
-	uint8_t weight;		/* enum judged_weight of what was told of it so far */
-};
-
 struct feed_destination {
 	uint64_t hash;			/* of its state_key */
 	uint32_t place;			/* the same's */
 	unsigned mta;
 	struct window_owner owner;
 	struct level level;
-	struct feed_recent recent[FEED_RECENT];	/* a ring */
-	uint8_t recent_at;
+	struct level_told lines;
 	bool waiting;			/* is in the list of those with levels to come */
 	TAILQ_ENTRY(feed_destination) entry;
-	uint32_t running;		/* as level_in_flight told last */
 	uint32_t told_running;		/* as it stands in the slot */
-	int64_t running_ns;		/* when that was */
 	int64_t used_ns;
 	int64_t kept_ns;		/* until then the connection of the last one that was accepted
 					 * may be kept */
@@ -193,10 +181,6 @@ void feed_destination_near(const struct feed_table *table, uint64_t hash);
 const struct feed_destination *feed_destination_likely(const struct feed_table *table,
     uint64_t hash);
 
-/* Was this delivery told of already, with the same or more weight?  Notes it. */
-bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
-    int64_t slack_ns, enum judged_weight weight);
-
 /* Adds an attempt, with more room for levels where that is needed (counted where there is
  * none). */
 void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
@@ -213,9 +197,6 @@ void feed_table_sweep(struct feed_table *table, int64_t now_ns);
 
 /* How many entries all have room for. */
 uint32_t feed_table_entries(const struct feed_table *table);
-
-/* Deliveries in flight, as far as the log tells; looked at anew 20 times a second. */
-uint32_t feed_running(struct feed_destination *destination, int64_t now_ns);
 
 /* feed_rules.c */
 

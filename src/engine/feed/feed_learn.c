@@ -54,8 +54,8 @@ static void find_level(struct feed_learning *l) {
 		l->level = feed_starts_end(result->memory->starts, l->destination->hash,
 		    l->queue, result->now_ns, &running);
 		if (l->level != 0) {
-			l->destination->running = running;
-			l->destination->running_ns = result->now_ns;
+			l->destination->level.running = running;
+			l->destination->level.running_ns = result->now_ns;
 		}
 	}
 }
@@ -325,8 +325,8 @@ static bool learn(struct feed_learning *l) {
 	note_change(&l->told, &change);
 	hear_echo(l);
 	(void)hear_levels(&l->lock, &l->rules, l->destination, result->now_ns, &l->told);
-	l->counts = l->destination == NULL || !feed_was_told(l->destination, l->queue,
-	    result->start_ns, 2 * result->slack_ns + NS_PER_MS, l->weight);
+	l->counts = l->destination == NULL || !level_was_told(&l->destination->lines,
+	    l->queue, result->start_ns, 2 * result->slack_ns + NS_PER_MS, (uint8_t)l->weight);
 	/* mail that was kept waits for a place */
 	if (l->class == RESULT_SUSPENDED)
 		shared_ask(l->lock.segment, l->lock.key.hash, result->now_ns);
@@ -435,7 +435,7 @@ bool feed_learn_levels(struct feed_memory *memory, const struct generation *gene
 	struct window_change change;
 	struct window_rules rules;
 	struct state_lock lock;
-	uint32_t running = feed_running(destination, now_ns);
+	uint32_t running = level_running(&destination->level, now_ns);
 	enum states_locked locked;
 	unsigned count;
 

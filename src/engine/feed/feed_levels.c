@@ -22,7 +22,6 @@
 #define ENTRIES_GROWN_MAX	(1u << 19)
 _Static_assert(ENTRIES_FIRST * DESTINATIONS_MAX == ENTRIES_GROWN_MAX, "halves");
 #define IDLE_NS			(60 * NS_PER_SECOND)
-#define RUNNING_NS		(50 * NS_PER_MS)
 #define LOOKS_MAX		64
 #define LOOK_AGAIN_NS		NS_PER_MS	/* after a look that found nobody idle */
 #define SWEEP			256	/* cells that a turn looks at */
@@ -152,29 +151,6 @@ const struct feed_destination *feed_destination_likely(const struct feed_table *
 	return found;
 }
 
-bool feed_was_told(struct feed_destination *destination, uint64_t queue, int64_t start_ns,
-    int64_t slack_ns, enum judged_weight weight) {
-	struct feed_recent *recent;
-
-	for (unsigned i = 0; i < FEED_RECENT && queue != 0; i++) {
-		int64_t apart_ns;
-
-		recent = &destination->recent[i];
-		if (recent->queue != queue)
-			continue;
-		apart_ns = recent->start_ns - start_ns;
-		if ((apart_ns < 0 ? -apart_ns : apart_ns) > slack_ns)
-			continue;
-		if (recent->weight >= weight)
-			return true;
-		recent->weight = (uint8_t)weight;
-		return false;
-	}
-	recent = &destination->recent[destination->recent_at++ % FEED_RECENT];
-	*recent = (struct feed_recent){ queue, start_ns, (uint8_t)weight };
-	return false;
-}
-
 static bool move(struct feed_table *table, struct level *level, uint32_t capacity) {
 	struct level_entry *old = level->entries;
 	struct level_entry *entries = calloc(capacity, sizeof(*entries));
@@ -218,26 +194,9 @@ void feed_add_attempt(struct feed_memory *memory, struct feed_destination *desti
 	destination->waiting = true;
 }
 
-static int64_t known_ns(const struct feed_destination *destination, int64_t now_ns) {
-	const struct level *level = &destination->level;
-	/* what was in flight then has ended by now, or is no usual delivery */
-	int64_t at_ns = now_ns - level->longest_ns - level->longest_ns / 4 - level->latest_ns;
-
-	return at_ns > level->swept_ns ? at_ns : level->swept_ns;
-}
-
 uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns) {
-	uint32_t places = level_places(&destination->level, known_ns(destination, now_ns));
+	uint32_t places = level_places(&destination->level, level_known_ns(&destination->level, now_ns));
 
 	/* how many there were is known later */
 	return places == 0 && now_ns < destination->kept_ns ? 1 : places;
-}
-
-uint32_t feed_running(struct feed_destination *destination, int64_t now_ns) {
-	if (now_ns - destination->running_ns < RUNNING_NS)
-		return destination->running;
-	destination->running = level_in_flight(&destination->level,
-	    known_ns(destination, now_ns));
-	destination->running_ns = now_ns;
-	return destination->running;
 }
