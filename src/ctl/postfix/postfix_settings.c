@@ -208,22 +208,22 @@ void postfix_overrides_each(const struct postfix_settings *settings,
 	}
 }
 
-bool postfix_service_word(const char *line, unsigned number, char *out, size_t size) {
-	const char *from = line;
-	unsigned depth;
+struct span postfix_word(const char **list, const char *between) {
+	const char *from = *list + strspn(*list, between), *at = from;
+	unsigned depth = 0;
 
-	for (unsigned i = 0;; i++) {
-		from += strspn(from, " \t");
-		if (*from == '\0')
-			return false;
-		depth = 0;
-		line = from;
-		for (; *from != '\0' && (depth > 0 || strchr(" \t", *from) == NULL);
-		     from++)
-			depth += *from == '{' ? 1u : *from == '}' && depth > 0 ? -1u : 0;
-		if (i == number)
-			return text_copy(out, size, line, (size_t)(from - line));
-	}
+	for (; *at != '\0' && (depth > 0 || strchr(between, *at) == NULL); at++)
+		depth += *at == '{' ? 1u : *at == '}' && depth > 0 ? -1u : 0;
+	*list = at;
+	return (struct span){ from, (size_t)(at - from) };
+}
+
+bool postfix_service_word(const char *line, unsigned number, char *out, size_t size) {
+	struct span word = postfix_word(&line, " \t");
+
+	for (unsigned i = 0; i < number; i++)
+		word = postfix_word(&line, " \t");
+	return word.length > 0 && text_copy(out, size, word.text, word.length);
 }
 
 /* The last one counts, as for Postfix.  *count: how many there are. */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/diag.h"
+#include "policy/reply/delivery.h"
 
 #define POSTFIX_TRANSPORTS_MAX	8
 
@@ -62,6 +63,10 @@ const char *postfix_service(const struct postfix_settings *settings,
 /* How many lines master.cf has for it; Postfix goes by the last. */
 unsigned postfix_service_count(const struct postfix_settings *settings,
     const char *service);
+
+/* The next word of *list, which moves behind it: those characters part words, but not within { };
+ * empty at the end. */
+struct span postfix_word(const char **list, const char *between);
 
 /* Word `number` (0: its name, 4: chroot, 7: the program, 8: its first argument) of
  * such a line, copied; words in { } are one.  False: there is none, or it is cut. */

@@ -211,18 +211,13 @@ int site_exclude(struct postfix_site *site, const struct site_setting *setting,
 	return add_exclusion(site, setting->name, mask, diag);
 }
 
-/* The next word of a list of Postfix, copied: blanks and commas part words, but not
- * within { }.  Moves *list; false: the end, or a word that is too long (*whole is
- * false then). */
+/* The next word of a list of Postfix, copied: blanks and commas part words.  Moves *list; false:
+ * the end, or a word that is too long (*whole is false then). */
 static bool next_word(const char **list, char out[TOKEN_MAX], bool *whole) {
-	const char *from = *list + strspn(*list, ", \t\r\n"), *at = from;
-	unsigned depth = 0;
+	struct span word = postfix_word(list, ", \t\r\n");
 
-	for (; *at != '\0' && (depth > 0 || strchr(", \t\r\n", *at) == NULL); at++)
-		depth += *at == '{' ? 1u : *at == '}' && depth > 0 ? -1u : 0;
-	*list = at;
-	*whole = text_copy(out, TOKEN_MAX, from, (size_t)(at - from));
-	return at != from && *whole;
+	*whole = text_copy(out, TOKEN_MAX, word.text, word.length);
+	return word.length > 0 && *whole;
 }
 
 static int read_list(struct postfix_site *site, const struct site_setting *setting,
@@ -310,23 +305,15 @@ static int read_setting(struct postfix_site *site, const char *name, bool routes
 
 /* Settings that must be empty. */
 static void check_empty(struct postfix_site *site) {
-	static const struct {
-		const char *name, *word, *text;
-	} must_be_empty[] = {
-		{ "sender_dependent_relayhost_maps", "sender-dependent",
-		    "routes depend on the sender, which a transport map cannot see" },
-		{ "sender_dependent_default_transport_maps", "sender-dependent",
-		    "routes depend on the sender, which a transport map cannot see" },
-	};
+	static const char *const names[] = { "sender_dependent_relayhost_maps",
+		"sender_dependent_default_transport_maps" };
 
-	for (size_t i = 0; i < sizeof(must_be_empty) / sizeof(must_be_empty[0]); i++) {
-		const char *value = postfix_value(site->settings, site->resolver,
-		    must_be_empty[i].name, false);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = postfix_value(site->settings, site->resolver, names[i], false);
 
 		if (value == NULL || value[0] != '\0')
-			site_refuse(site, must_be_empty[i].word, "%s = %s: %s",
-			    must_be_empty[i].name, value == NULL ? "?" : value,
-			    must_be_empty[i].text);
+			site_refuse(site, "sender-dependent", "%s = %s: routes depend on the sender, "
+			    "which a transport map cannot see", names[i], value == NULL ? "?" : value);
 	}
 }
 
