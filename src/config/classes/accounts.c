@@ -278,14 +278,6 @@ static struct generation_account *account_at(struct compilation *c, uint32_t ind
 	    compilation_header(c)->accounts.accounts) + index;
 }
 
-static void check_name(struct compilation *c, const config_setting_t *entry, uint32_t index,
-    uint32_t name) {
-	for (uint32_t i = 0; i < index; i++)
-		if (name != 0 && account_at(c, i)->name == name)
-			complain(c, entry, "account name %s is already used at line %u",
-			    (const char *)block_at(&c->block, name), account_at(c, i)->line);
-}
-
 static void compile_entry(struct compilation *c, const config_setting_t *entry, uint32_t index) {
 	struct generation_account account = stored_account(c, entry);
 	char name[256] = "?";
@@ -298,7 +290,7 @@ static void compile_entry(struct compilation *c, const config_setting_t *entry, 
 	} else if (compilation_member(entry, "accounts[].name") == NULL) {
 		complain(c, entry, "an entry of accounts has no name");
 	}
-	check_name(c, entry, index, account.name);
+	compilation_check_unique(c, entry, "account", account.name);
 	check_text(c, entry, &account, name);
 	compile_limits(c, entry, &account, name);
 	compile_health(c, entry, &account, name);
@@ -392,8 +384,7 @@ static void compile_class_quotas(struct compilation *c, uint32_t index) {
 
 void compile_accounts(struct compilation *c) {
 	const config_setting_t *list = config_lookup(&c->config, "accounts");
-	unsigned count = list == NULL || !config_setting_is_list(list) ? 0 :
-	    (unsigned)config_setting_length(list), more = class_quotas_count(c);
+	unsigned count = compilation_length(list), more = class_quotas_count(c);
 
 	/* nobody pays for what is not used; a reload that adds the first says so */
 	if (count + more == 0)

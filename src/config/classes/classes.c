@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/order.h"
 #include "base/reply_text.h"
 #include "config/classes/mask_set.h"
 
@@ -186,6 +185,7 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 	} else if (!has(group, "classes[].name")) {
 		complain(c, group, "a class has no name");
 	}
+	compilation_check_unique(c, group, "class", class->name);
 	compile_text(w, group, class, name);
 	if (class->action == CLASS_ACTION_DEFER &&
 	    generation_has_listener(compilation_header(c), LISTENER_MILTER))
@@ -201,43 +201,6 @@ static void compile_class(struct class_work *w, uint32_t index, const config_set
 		complain(c, match ? match : group, "class %s has no masks; set match", name);
 	else
 		mask_set_read(c, &w->set, match, "classes.match", index, mask_read);
-}
-
-struct named {
-	uint32_t name;
-	uint32_t index;
-};
-
-static int by_name(const void *a, const void *b) {
-	const struct named *left = a, *right = b;
-
-	return order_then(ORDER(left->name, right->name), ORDER(left->index, right->index));
-}
-
-/* Equal texts have equal offsets. */
-static void check_names(struct class_work *w) {
-	struct named *names = calloc(w->class_count + 1, sizeof(*names));
-
-	if (names == NULL) {
-		w->c->block.failed = true;
-		return;
-	}
-	for (uint32_t i = 0; i < w->class_count; i++)
-		names[i] = (struct named){ w->classes[i].name, i };
-	qsort(names, w->class_count, sizeof(*names), by_name);
-	for (uint32_t i = 1; i < w->class_count; i++) {
-		const struct generation_class *first = &w->classes[names[i - 1].index];
-		char quoted[128];
-		const char *name = block_at(&w->c->block, names[i].name);
-
-		if (names[i].name == 0 || names[i].name != names[i - 1].name)
-			continue;
-		complain(w->c, w->groups[names[i].index],
-		    "class name %s is already used by the class at %s:%u",
-		    log_quote(quoted, sizeof(quoted), name, strlen(name)),
-		    (const char *)block_at(&w->c->block, first->file), first->line);
-	}
-	free(names);
 }
 
 static bool begin_work(struct class_work *w, uint32_t classes) {
@@ -272,22 +235,17 @@ static void find_rules(struct class_work *w) {
 
 static void compile_list(struct compilation *c, const config_setting_t *list) {
 	struct class_work w = { .c = c };
-	uint32_t length = (uint32_t)config_setting_length(list);
+	const config_setting_t *group;
 
-	if (!begin_work(&w, length)) {
+	if (!begin_work(&w, compilation_length(list))) {
 		end_work(&w);
 		return;
 	}
-	for (uint32_t i = 0; i < length; i++) {
-		const config_setting_t *group = config_setting_get_elem(list, i);
-
-		if (config_setting_is_group(group))
-			compile_class(&w, w.class_count++, group);
-	}
+	for (unsigned at = 0; (group = compilation_next_group(list, &at)) != NULL;)
+		compile_class(&w, w.class_count++, group);
 	if (w.class_count > compilation_header(c)->record_count)
 		complain(c, list, "%u classes, but state.classes is %u", w.class_count,
 		    compilation_header(c)->record_count);
-	check_names(&w);
 	find_rules(&w);
 	if (!c->block.failed)
 		build_indexes(&w);

@@ -102,15 +102,16 @@ uint32_t mask_names_store(struct compilation *c, const struct class_rule *masks,
 }
 
 void mask_set_note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,
-    const char *what, const char *whose,
-    uint32_t (*line_of)(const void *context, uint32_t owner), const void *context) {
+    const char *what) {
 	for (uint32_t i = 0; index != 0 && i < set->count; i++) {
-		uint32_t first = class_index_cover(block_at(&c->block, index),
+		uint32_t line, first = class_index_cover(block_at(&c->block, index),
 		    &set->masks[i].mask);
 
-		if (first < i && set->owners[first] != set->owners[i])
-			note(c, set->places[i], "%s: this mask can never match: the %s in line %u "
-			    "matches first", what, whose, line_of(context, set->owners[first]));
+		if (first < i && set->owners[first] != set->owners[i]) {
+			(void)compilation_place(c, set->places[first], &line);
+			note(c, set->places[i], "%s: this mask can never match: the one in line %u "
+			    "matches first", what, line);
+		}
 	}
 }
 

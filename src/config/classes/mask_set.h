@@ -36,11 +36,9 @@ void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *
 uint32_t mask_names_store(struct compilation *c, const struct class_rule *masks, uint32_t count,
     size_t longest);
 
-/* Notes of `what` the masks of which an earlier one of another owner takes all: `whose` is it, and
- * where is the owner written? */
+/* Notes of `what` the masks of which an earlier one of another owner takes all. */
 void mask_set_note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,
-    const char *what, const char *whose,
-    uint32_t (*line_of)(const void *context, uint32_t owner), const void *context);
+    const char *what);
 
 void mask_set_free(struct mask_set *set);
 

@@ -213,6 +213,7 @@ static struct generation *compile_and_free(struct compilation *c, const char *na
 
 	config_destroy(&c->config);
 	source_free(&c->source);
+	map_free(&c->names);
 	return result;
 }
 

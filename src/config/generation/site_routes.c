@@ -8,7 +8,6 @@
  */
 #include "config/generation/site_routes.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -16,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_bytes.h"
+#include "base/file_stamp.h"
 #include "base/text.h"
 #include "config/generation/mask_index.h"
 #include "config/generation/site_file.h"
@@ -29,7 +30,7 @@ struct part {
 struct site_routes {
 	char path[PATH_MAX];
 	const char *mta;
-	struct stat read;		/* of the file that was read; no inode: none was */
+	uint64_t stamp;			/* of the file that was read; 0: none was */
 	int64_t looked_ns;		/* for another one; 0: never */
 	bool usable;
 	/* of it: */
@@ -110,51 +111,37 @@ static bool read_text(struct site_routes *routes, size_t length) {
 
 /* False: not whole. */
 static bool routes_load(struct site_routes *routes, int fd, size_t length) {
-	size_t have = 0;
-
 	routes->text = malloc(length + 1);
-	while (routes->text != NULL && have < length) {
-		ssize_t got = read(fd, routes->text + have, length - have);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		have += (size_t)got;
-	}
-	if (routes->text == NULL)
+	if (routes->text == NULL || file_read_at(fd, routes->text, length, 0) != (ssize_t)length)
 		return false;
 	routes->text[length] = '\0';
 	return true;
 }
 
 static void read_file_of(struct site_routes *routes) {
-	struct stat *status = &routes->read;
 	int fd = open(routes->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
 
 	routes_forget(routes);
-	memset(status, 0, sizeof(*status));
+	routes->stamp = 0;
 	if (fd < 0)
 		return;
-	if (fstat(fd, status) == 0 && S_ISREG(status->st_mode) &&
-	    (status->st_uid == 0 || status->st_uid == geteuid()) &&
-	    (status->st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
-	    status->st_size > 0 && (uint64_t)status->st_size <= SITE_FILE_BYTES_MAX &&
-	    routes_load(routes, fd, (size_t)status->st_size))
-		routes->usable = read_text(routes, (size_t)status->st_size);
+	if (fstat(fd, &status) == 0) {
+		routes->stamp = file_stamp_of(&status);
+		routes->usable = S_ISREG(status.st_mode) &&
+		    (status.st_uid == 0 || status.st_uid == geteuid()) &&
+		    (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size > 0 &&
+		    (uint64_t)status.st_size <= SITE_FILE_BYTES_MAX &&
+		    routes_load(routes, fd, (size_t)status.st_size) &&
+		    read_text(routes, (size_t)status.st_size);
+	}
 	close(fd);
 }
 
 static bool is_read(const struct site_routes *routes) {
-	const struct stat *read = &routes->read;
 	struct stat now;
 
-	return stat(routes->path, &now) == 0 && now.st_ino == read->st_ino &&
-	    now.st_dev == read->st_dev && now.st_size == read->st_size &&
-	    now.st_mtim.tv_sec == read->st_mtim.tv_sec &&
-	    now.st_mtim.tv_nsec == read->st_mtim.tv_nsec &&
-	    now.st_ctim.tv_sec == read->st_ctim.tv_sec &&
-	    now.st_ctim.tv_nsec == read->st_ctim.tv_nsec;
+	return stat(routes->path, &now) == 0 && file_stamp_of(&now) == routes->stamp;
 }
 
 bool site_routes_usable(const struct site_routes *routes) {

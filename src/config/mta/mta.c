@@ -230,14 +230,12 @@ static void check_others(struct compilation *c, const config_setting_t *group,
 	const struct generation *header = compilation_header(c);
 	const char *name = block_at(&c->block, mta->name);
 
+	compilation_check_unique(c, group, "mta", mta->name);
 	for (uint32_t i = 0; i < header->mta_count; i++) {
 		const struct generation_mta *other = &header->mtas[i];
 
 		compile_mta_queue_beside(c, group, mta, other);
-		if (other->name == mta->name)
-			complain(c, group, "mta name %s is already used in line %u",
-			    name, other->line);
-		else if (other->kind == mta->kind && (mta->kind == MTA_POSTFIX || mta->log != 0) &&
+		if (other->name != mta->name && other->kind == mta->kind && (mta->kind == MTA_POSTFIX || mta->log != 0) &&
 		    other->log == mta->log && other->syslog_name == mta->syslog_name)
 			note(c, group, "mta %s: its deliveries look like those of the mta in "
 			    "line %u: same log, same syslog_name", name, other->line);
@@ -269,15 +267,10 @@ static void add_mta(struct compilation *c, const config_setting_t *list,
 }
 
 void compile_mtas(struct compilation *c) {
-	const config_setting_t *list = config_lookup(&c->config, "mta");
+	const config_setting_t *list = config_lookup(&c->config, "mta"), *group;
 
-	if (list == NULL || !config_setting_is_list(list))
-		return;
-	for (unsigned i = 0; i < (unsigned)config_setting_length(list) && !c->block.failed; i++) {
-		const config_setting_t *group = config_setting_get_elem(list, i);
-
-		if (config_setting_is_group(group))
-			add_mta(c, list, group);
-	}
+	for (unsigned at = 0; !c->block.failed &&
+	     (group = compilation_next_group(list, &at)) != NULL;)
+		add_mta(c, list, group);
 	compile_mta_transports(c);
 }

@@ -14,18 +14,12 @@
 #define CF_MOST	(4u << 20)
 
 bool compilation_drives(const struct compilation *c) {
-	const config_setting_t *list = config_lookup(&c->config, "mta");
+	const config_setting_t *list = config_lookup(&c->config, "mta"), *group;
 	struct setting_value value;
 
-	if (list == NULL || !config_setting_is_list(list))
-		return false;
-	for (unsigned i = 0; i < (unsigned)config_setting_length(list); i++) {
-		const config_setting_t *group = config_setting_get_elem(list, i);
-
-		if (config_setting_is_group(group) &&
-		    compilation_value(group, "mta[].drive", &value) && value.number != 0)
+	for (unsigned at = 0; (group = compilation_next_group(list, &at)) != NULL;)
+		if (compilation_value(group, "mta[].drive", &value) && value.number != 0)
 			return true;
-	}
 	return false;
 }
 

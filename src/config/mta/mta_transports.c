@@ -111,26 +111,17 @@ static void add_transport(struct compilation *c, const config_setting_t *group, 
 }
 
 void compile_mta_transports(struct compilation *c) {
-	const config_setting_t *list = config_lookup(&c->config, "mta");
+	const config_setting_t *list = config_lookup(&c->config, "mta"), *group, *transport;
 	unsigned mta = 0;
 
-	for (unsigned i = 0; i < (unsigned)config_setting_length(list) && !c->block.failed; i++) {
-		const config_setting_t *group = config_setting_get_elem(list, i);
-		const config_setting_t *transports;
+	for (unsigned at = 0; !c->block.failed && mta < compilation_header(c)->mta_count &&
+	     compilation_header(c)->mtas[mta].transport == 0 &&
+	     (group = compilation_next_group(list, &at)) != NULL; mta++) {
+		const config_setting_t *transports = compilation_header(c)->mtas[mta].kind !=
+		    MTA_POSTFIX ? NULL : compilation_member(group, "mta[].transports");
 
-		if (!config_setting_is_group(group) ||
-		    mta >= compilation_header(c)->mta_count ||
-		    compilation_header(c)->mtas[mta].transport != 0)
-			continue;
-		transports = compilation_member(group, "mta[].transports");
-		for (unsigned k = 0; transports != NULL && config_setting_is_list(transports) &&
-		     compilation_header(c)->mtas[mta].kind == MTA_POSTFIX &&
-		     k < (unsigned)config_setting_length(transports); k++) {
-			const config_setting_t *element = config_setting_get_elem(transports, k);
-
-			if (config_setting_is_group(element))
-				add_transport(c, element, mta);
-		}
-		mta++;
+		for (unsigned k = 0;
+		     (transport = compilation_next_group(transports, &k)) != NULL;)
+			add_transport(c, transport, mta);
 	}
 }

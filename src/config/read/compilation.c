@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/text.h"
+
 void compilation_say(struct compilation *c, enum message_severity severity,
     const config_setting_t *where, const char *format, ...) {
 	unsigned line = where ? config_setting_source_line(where) : 0, file_line;
@@ -35,6 +38,39 @@ uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
 	return c->last_file;
 }
 
+void compilation_check_unique(struct compilation *c, const config_setting_t *group,
+    const char *what, uint32_t name) {
+	uint64_t key = text_hash(what, strlen(what)) + name;
+	unsigned line = config_setting_source_line(group), file_line;
+	uint32_t first = name == 0 || c->block.failed ? line : map_index(&c->names, key);
+	const char *text, *file;
+	char quoted[128];
+
+	if (first == MAP_NONE) {
+		c->block.failed |= !map_set_index(&c->names, key, line);
+	} else if (name != 0 && !c->block.failed) {
+		text = block_at(&c->block, name);
+		file = source_place(&c->source, first, &file_line);
+		complain(c, group, "%s name %s is already used at %s:%u", what,
+		    log_quote(quoted, sizeof(quoted), text, strlen(text)), file, file_line);
+	}
+}
+
+unsigned compilation_length(const config_setting_t *list) {
+	return list != NULL && config_setting_is_list(list) ?
+	    (unsigned)config_setting_length(list) : 0;
+}
+
+const config_setting_t *compilation_next_group(const config_setting_t *list, unsigned *at) {
+	while (*at < compilation_length(list)) {
+		const config_setting_t *element = config_setting_get_elem(list, (*at)++);
+
+		if (config_setting_is_group(element))
+			return element;
+	}
+	return NULL;
+}
+
 const config_setting_t *compilation_member(const config_setting_t *group, const char *path) {
 	config_setting_t *in = (config_setting_t *)(uintptr_t)group;
 	const char *point = strrchr(path, '.'), *old_name;
@@ -48,9 +84,9 @@ const config_setting_t *compilation_member(const config_setting_t *group, const 
 	return member;
 }
 
-bool compilation_value_of(const struct setting *row, const config_setting_t *group,
+/* As compilation_value of what is given, or NULL. */
+static bool given_value(const struct setting *row, const config_setting_t *value,
     struct setting_value *out) {
-	const config_setting_t *value = compilation_member(group, row->path);
 	char why[256];
 
 	memset(out, 0, sizeof(*out));
@@ -60,6 +96,11 @@ bool compilation_value_of(const struct setting *row, const config_setting_t *gro
 	if (*row->fallback != '\0')
 		(void)setting_parse_text(row, row->fallback, out, why, sizeof(why));
 	return false;
+}
+
+bool compilation_value_of(const struct setting *row, const config_setting_t *group,
+    struct setting_value *out) {
+	return given_value(row, compilation_member(group, row->path), out);
 }
 
 bool compilation_value(const config_setting_t *group, const char *path,
@@ -177,22 +218,14 @@ void compilation_store_header(struct compilation *c) {
 	const struct setting *rows = settings(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		const config_setting_t *value;
-		struct setting_value parsed;
+		struct setting_value value;
 		uint32_t text;
-		char why[256];
 
 		if (!is_stored(&rows[i]) || rows[i].is_in_element)
 			continue;
-		value = config_lookup(&c->config, rows[i].path);
-		if (value == NULL || !setting_parse(&rows[i], value, &parsed, why, sizeof(why))) {
-			memset(&parsed, 0, sizeof(parsed));
-			if (*rows[i].fallback != '\0' && !setting_parse_text(&rows[i],
-			    rows[i].fallback, &parsed, why, sizeof(why)))
-				complain(c, NULL, "%s: its default %s", rows[i].path, why);
-		}
-		text = keep_text(c, &parsed);
-		store_value(&rows[i], &parsed, text, compilation_header(c));
+		(void)given_value(&rows[i], config_lookup(&c->config, rows[i].path), &value);
+		text = keep_text(c, &value);
+		store_value(&rows[i], &value, text, compilation_header(c));
 	}
 }
 

@@ -17,6 +17,7 @@ struct compilation {
 	struct report report;
 	config_t config;
 	struct block block;	/* begins with the struct generation */
+	struct map names;	/* of which each is unique, and the line where it is used */
 	uint32_t last_file;	/* that compilation_place found: a text of the block, or 0 */
 	int64_t proof;		/* of the top level */
 	bool reads_files;	/* false: a text alone, nothing else is looked at */
@@ -47,6 +48,15 @@ void compilation_say(struct compilation *c, enum message_severity severity,
 /* File (as an offset) and line of a setting. */
 uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
     uint32_t *line);
+
+/* Complains where a `what` has a name, a text of the block, that another one has. */
+void compilation_check_unique(struct compilation *c, const config_setting_t *group,
+    const char *what, uint32_t name);
+
+/* How many elements a list has; 0 of what is none, or NULL. */
+unsigned compilation_length(const config_setting_t *list);
+/* The next group of a list from number *at on, which moves behind it; NULL: no more. */
+const config_setting_t *compilation_next_group(const config_setting_t *list, unsigned *at);
 
 /* The member of `group` (NULL: nothing) that the last word of the path names. */
 const config_setting_t *compilation_member(const config_setting_t *group, const char *path);

@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_bytes.h"
+
 char *read_file(const char *path, size_t most, size_t *length) {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat status;
 	char *text = NULL;
 	size_t size;
-	ssize_t n = 0;
+	ssize_t got;
 	int error = 0;
 
 	*length = 0;
@@ -26,22 +28,15 @@ char *read_file(const char *path, size_t most, size_t *length) {
 	} else if (S_ISREG(status.st_mode)) {
 		size = status.st_size > (off_t)most ? most + 1 : (size_t)status.st_size;
 		text = malloc(size + 1);
-		error = text == NULL ? ENOMEM : 0;
-		while (text != NULL && *length < size) {
-			n = read(fd, text + *length, size - *length);
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n <= 0)
-				break;
-			*length += (size_t)n;
-		}
-		if (n < 0) {
-			error = errno;
+		got = text == NULL ? -ENOMEM : file_read_at(fd, text, size, 0);
+		if (got >= 0) {
+			*length = (size_t)got;
+			text[got] = '\0';
+		} else {
+			error = (int)-got;
 			free(text);
 			text = NULL;
 		}
-		if (text != NULL)
-			text[*length] = '\0';
 	}
 	close(fd);
 	errno = error;

@@ -135,24 +135,16 @@ static void read_rule(struct providers_work *w, const config_setting_t *group,
 	}
 }
 
-static uint32_t list_length(const config_setting_t *list) {
-	return list != NULL && config_setting_is_list(list) ?
-	    (uint32_t)config_setting_length(list) : 0;
-}
-
 static void read_rules(struct providers_work *w, const config_setting_t *list,
     uint32_t provider, const char *provider_name) {
-	uint32_t length = list_length(list);
+	const config_setting_t *group;
 
-	if (length > RULES_MAX - w->rule_count) {
+	if (compilation_length(list) > RULES_MAX - w->rule_count) {
 		complain(w->c, list, "replies: more than %d rules in all", RULES_MAX);
 		return;
 	}
-	for (uint32_t i = 0; i < length && !w->c->block.failed; i++) {
-		const config_setting_t *group = config_setting_get_elem(list, i);
-
-		if (!config_setting_is_group(group))
-			continue;
+	for (unsigned at = 0; !w->c->block.failed &&
+	     (group = compilation_next_group(list, &at)) != NULL;) {
 		if (array_grow(&w->rules, &w->rule_room, w->rule_count, sizeof(*w->rules)))
 			read_rule(w, group, provider, provider_name);
 		else
@@ -204,10 +196,7 @@ static void check_name(struct providers_work *w, const config_setting_t *group,
 		complain(c, compilation_member(group, "name"), "providers.name: %s may only "
 		    "have lower-case letters, digits, point, hyphen and underscore, and cannot "
 		    "start with point or hyphen", quoted);
-	for (uint32_t i = 0; i < w->provider_count; i++)
-		if (w->providers[i].name == provider->name)
-			complain(c, group, "providers: the name %s is already used in line %u",
-			    quoted, w->providers[i].line);
+	compilation_check_unique(c, group, "provider", provider->name);
 }
 
 static void read_provider(struct providers_work *w, const config_setting_t *group) {
@@ -234,10 +223,6 @@ static void read_provider(struct providers_work *w, const config_setting_t *grou
 
 /* --- the whole ------------------------------------------------------------ */
 
-static uint32_t provider_line(const void *providers, uint32_t owner) {
-	return ((const struct generation_provider *)providers)[owner].line;
-}
-
 static void keep_all(struct providers_work *w, uint32_t common_rules) {
 	struct compilation *c = w->c;
 	uint32_t index, masks, providers, rules;
@@ -257,14 +242,13 @@ static void keep_all(struct providers_work *w, uint32_t common_rules) {
 	header->reply_rules = rules;
 	header->reply_rule_count = w->rule_count;
 	header->common_rules = common_rules;
-	mask_set_note_taken(c, &w->relays, index, "providers.relays", "provider", provider_line,
-	    w->providers);
+	mask_set_note_taken(c, &w->relays, index, "providers.relays");
 }
 
 static void compile_file(struct compilation *c) {
-	const config_setting_t *list = config_lookup(&c->config, "providers");
+	const config_setting_t *list = config_lookup(&c->config, "providers"), *group;
 	struct providers_work w = { .c = c };
-	uint32_t length = list_length(list), common;
+	uint32_t length = compilation_length(list), common;
 
 	if (config_lookup(&c->config, "version") == NULL)
 		note(c, NULL, "version = 1; is missing: assuming version 1");
@@ -272,12 +256,9 @@ static void compile_file(struct compilation *c) {
 	w.groups = calloc((size_t)length + 1, sizeof(*w.groups));
 	if (w.providers == NULL || w.groups == NULL)
 		c->block.failed = true;
-	for (uint32_t i = 0; i < length && !c->block.failed; i++) {
-		const config_setting_t *group = config_setting_get_elem(list, i);
-
-		if (config_setting_is_group(group))
-			read_provider(&w, group);
-	}
+	for (unsigned at = 0; !c->block.failed &&
+	     (group = compilation_next_group(list, &at)) != NULL;)
+		read_provider(&w, group);
 	common = w.rule_count;
 	if (!c->block.failed)
 		read_rules(&w, config_lookup(&c->config, "replies"), GENERATION_NO_PROVIDER, "");
@@ -302,6 +283,7 @@ static void compile_source(struct compilation *c, struct source *source) {
 		compilation_syntax_error(&own);
 	}
 	config_destroy(&own.config);
+	map_free(&own.names);
 	c->report = own.report;
 	c->block = own.block;
 }

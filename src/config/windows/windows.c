@@ -47,36 +47,20 @@ static void check_scope(struct compilation *c, const config_setting_t *group,
 		    "ceilings are divided");
 }
 
-static bool has_transport_laws(const config_setting_t *group) {
-	const config_setting_t *list = compilation_member(group, "mta[].transports");
-	unsigned count = list != NULL && config_setting_is_list(list) ?
-	    setting_element_count(list) : 0;
+static bool has_laws(const config_setting_t *list) {
+	const config_setting_t *group;
 
-	for (unsigned i = 0; i < count; i++)
-		if (compilation_member(compilation_member(setting_element(list, i), "window"),
-		    "law") != NULL)
+	for (unsigned at = 0; (group = compilation_next_group(list, &at)) != NULL;)
+		if (compilation_member(compilation_member(group, "window"), "law") != NULL ||
+		    has_laws(compilation_member(group, "mta[].transports")))
 			return true;
 	return false;
 }
 
 /* Does a group of one of these lists give a law of its own? */
 static bool has_other_laws(const struct compilation *c) {
-	static const char *const lists[] = { "mta", "destinations" };
-
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-		const config_setting_t *list = config_lookup(&c->config, lists[i]);
-		unsigned count = list != NULL ? setting_element_count(list) : 0;
-
-		for (unsigned k = 0; k < count; k++) {
-			const config_setting_t *window = compilation_member(
-			    setting_element(list, k), "window");
-
-			if (compilation_member(window, "law") != NULL ||
-			    has_transport_laws(setting_element(list, k)))
-				return true;
-		}
-	}
-	return false;
+	return has_laws(config_lookup(&c->config, "mta")) ||
+	    has_laws(config_lookup(&c->config, "destinations"));
 }
 
 /* What the law of the group, where it is certain, makes no use of. */
@@ -234,10 +218,6 @@ static struct generation_destinations compile_group(struct compilation *c,
 	return out;
 }
 
-static uint32_t group_line(const void *list, uint32_t owner) {
-	return ((const struct generation_destinations *)list)[owner].line;
-}
-
 static void keep_destinations(struct compilation *c, const struct mask_set *set,
     const struct generation_destinations *list, uint32_t count) {
 	uint32_t index, masks, names, offset = block_store(&c->block, list,
@@ -255,27 +235,22 @@ static void keep_destinations(struct compilation *c, const struct mask_set *set,
 	header->destinations_masks = masks;
 	header->destinations_names = names;
 	header->destinations_mask_count = set->count;
-	mask_set_note_taken(c, set, index, "destinations.match", "group", group_line, list);
+	mask_set_note_taken(c, set, index, "destinations.match");
 }
 
 void compile_destinations(struct compilation *c) {
-	const config_setting_t *setting = config_lookup(&c->config, "destinations");
-	uint32_t count = 0, length;
+	const config_setting_t *groups = config_lookup(&c->config, "destinations"), *group;
+	uint32_t count = 0;
 	struct generation_destinations *list;
 	struct mask_set set = { .count = 0 };
 
-	if (setting == NULL || !config_setting_is_list(setting) ||
-	    config_setting_length(setting) == 0)
+	if (compilation_length(groups) == 0)
 		return;
-	length = (uint32_t)config_setting_length(setting);
-	list = calloc(length, sizeof(*list));
+	list = calloc(compilation_length(groups), sizeof(*list));
 	if (list == NULL)
 		c->block.failed = true;
-	for (uint32_t i = 0; i < length && !c->block.failed; i++) {
-		const config_setting_t *group = config_setting_get_elem(setting, i);
-
-		if (!config_setting_is_group(group))
-			continue;
+	for (unsigned at = 0; !c->block.failed &&
+	     (group = compilation_next_group(groups, &at)) != NULL;) {
 		add_destinations(c, &set, group, count);
 		list[count++] = compile_group(c, group);
 	}

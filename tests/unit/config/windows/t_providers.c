@@ -309,7 +309,7 @@ static const struct {
 	    2, "must be written [2001:db8::1]:25" },
 	{ true, MAIN "destinations = ( { match = \"*.a\"; window = { suspend = \"5m\"; }; },\n"
 	    "{ match = \"b.a\"; window = { suspend = \"5m\"; }; } );\n", 3,
-	    "destinations.match: this mask can never match: the group in line 2" },
+	    "destinations.match: this mask can never match: the one in line 2" },
 	{ true, MAIN "mta = ( { kind = \"sendmail\"; smart_host = \"esmtp:[a.example]\"; } );\n", 2,
 	    "without a mailer" },
 	{ true, MAIN "mta = ( { kind = \"sendmail\"; smart_host = \"[a.example\"; } );\n", 2,
@@ -333,9 +333,9 @@ static const struct {
 	    "providers.relays: \"*\" would make all sites one provider" },
 	{ false, V "providers = ( { name = \"a\"; relays = \"a..b\"; } );\n", 2, "bad mask \"a..b\"" },
 	{ false, V "providers = ( { name = \"a\"; relays = \"*.a\"; },\n"
-	    "{ name = \"a\"; relays = \"b\"; } );\n", 3, "the name a is already used in line " },
+	    "{ name = \"a\"; relays = \"b\"; } );\n", 3, "provider name a is already used at " },
 	{ false, V "providers = ( { name = \"a\"; relays = \"*.a\"; },\n"
-	    "{ name = \"b\"; relays = \"b.a\"; } );\n", 3, "the provider in line 2 matches "
+	    "{ name = \"b\"; relays = \"b.a\"; } );\n", 3, "the one in line 2 matches "
 	    "first" },
 	{ false, P("ceiling = 0;"), 3, "\"0\" is not within" },
 	{ false, P("window = { lw = \"probe\"; };"), 3, "did you mean window.law?" },
