@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "ctl/analyze/analyze.h"
 #include "ctl/analyze/analyze_learned.h"
 
 #define TEXT_MAX		1024
@@ -177,7 +178,7 @@ static void on_line(void *context, const struct analyze_line *at) {
 /* --- what was learned ---------------------------------------------------------------- */
 
 static void destination_row(void *context, struct writer *writer, const void *item) {
-	const struct analyze_destination *shown = item;
+	const struct learned *shown = item;
 
 	(void)context;
 	analyze_event_put(writer, "destination");
@@ -198,51 +199,49 @@ static void destination_row(void *context, struct writer *writer, const void *it
 	writer_text(writer, "reason", shown->reason);
 }
 
-struct learned_list {
-	const struct analyze_destination *const *list;
-	size_t count;
-};
-
 /* People see those that something went wrong with. */
-static bool is_worth_it(const struct analyze_destination *shown) {
+static bool is_worth_it(const struct learned *shown) {
 	return shown->failed > 0 || shown->suspended > 0 || shown->deaths > 0 ||
 	    shown->held > 0;
 }
 
 static void write_list(void *context, struct writer *writer) {
-	const struct learned_list *learned = context;
+	const struct analyze_learning *learning = context;
 
-	for (size_t i = 0; i < learned->count; i++)
-		if (writer->json || is_worth_it(learned->list[i]))
-			writer_row(writer, learned->list[i]);
+	for (size_t i = 0; i < learning->count; i++)
+		if (learning->all[i]->has_window && (writer->json || is_worth_it(learning->all[i])))
+			writer_row(writer, learning->all[i]);
 }
 
-static void write_destinations(struct writer *writer, struct learned_list *learned) {
-	bool any = false;
+static void write_destinations(struct writer *writer, struct analyze_learning *learning) {
+	bool any = writer->json;
 
-	for (size_t i = 0; i < learned->count; i++)
-		any = any || is_worth_it(learned->list[i]);
-	if (any || writer->json)
+	for (size_t i = 0; i < learning->count; i++)
+		any = any || is_worth_it(learning->all[i]);
+	if (any)
 		analyze_write_table(writer, &(const struct table){ .name = "destinations",
-		    .row = destination_row, .rows = write_list, .context = learned });
+		    .row = destination_row, .rows = write_list, .context = learning });
 }
 
 /* --- summary ------------------------------------------------------------------------- */
 
-static struct analyze_destination sum_of(const struct learned_list *learned) {
-	struct analyze_destination sum = { .held = 0 };
+static struct learned sum_of(const struct analyze_learning *learning, size_t *count) {
+	struct learned sum = { .held = 0 };
 
-	for (size_t i = 0; i < learned->count; i++) {
-		sum.deaths += learned->list[i]->deaths;
-		sum.held += learned->list[i]->held;
-		sum.saved += learned->list[i]->saved;
-		sum.delayed += learned->list[i]->delayed;
+	*count = 0;
+	for (size_t i = 0; i < learning->count; i++) {
+		*count += learning->all[i]->has_window;
+		sum.deaths += learning->all[i]->deaths;
+		sum.held += learning->all[i]->held;
+		sum.saved += learning->all[i]->saved;
+		sum.delayed += learning->all[i]->delayed;
 	}
 	return sum;
 }
 
-static void write_summary(const struct analyze *analyze, const struct learned_list *learned) {
-	const struct analyze_destination sum = sum_of(learned);
+static void write_summary(const struct analyze *analyze) {
+	size_t destinations;
+	const struct learned sum = sum_of(&analyze->learning, &destinations);
 	struct writer *writer = &analyze->ctl->writer;
 	const uint64_t *kinds = analyze->kinds;
 	const struct analyze_actions *actions = &analyze->learning.actions;
@@ -258,7 +257,7 @@ static void write_summary(const struct analyze *analyze, const struct learned_li
 	for (unsigned i = 0; i < RESULT_CLASS_COUNT; i++)
 		writer_number(writer, result_class_word((enum result_class)i),
 		    analyze->classes[i]);
-	writer_number(writer, "destinations", learned->count);
+	writer_number(writer, "destinations", destinations);
 	writer_number(writer, "deaths", sum.deaths);
 	writer_number(writer, "held", sum.held);
 	writer_number(writer, "saved", sum.saved);
@@ -274,16 +273,15 @@ static void write_summary(const struct analyze *analyze, const struct learned_li
 
 static int analyze(struct analyze *analyze) {
 	const struct table deliveries = { .row = delivery_row, .context = analyze };
-	struct learned_list learned;
 	int result;
 
 	writer_stream(&analyze->ctl->writer, &deliveries, delivery_widths + !analyze->several);
 	result = analyze_lines(analyze->ctl, &analyze->lines, on_line, analyze);
 	analyze_learn_end(&analyze->learning);
-	learned.list = analyze_destinations(&analyze->learning, &learned.count);
+	analyze_learned_sort(&analyze->learning);
 	writer_stream_end(&analyze->ctl->writer);
-	write_destinations(&analyze->ctl->writer, &learned);
-	write_summary(analyze, &learned);
+	write_destinations(&analyze->ctl->writer, &analyze->learning);
+	write_summary(analyze);
 	return result;
 }
 

@@ -9,7 +9,6 @@
 
 #include "ctl/cli/ctl.h"
 #include "engine/judge/judge.h"
-#include "policy/window/window.h"
 #include "wire/mail/mail_log.h"
 
 /* --- lines (analyze_lines.c) ------------------------------------------------------- */
@@ -86,45 +85,6 @@ void analyze_site_close(struct analyze_site *site);
  * judged as that of its first mail server of the kind. */
 void analyze_site_judge(const struct analyze_site *site, const struct log_line *line,
     struct judgement *out);
-
-/* --- learning (analyze_learn.c) ------------------------------------------------------ */
-
-/* Of one destination. */
-struct analyze_destination {
-	char name[JUDGE_NAME_MAX + 1];
-	struct window window;
-	struct window_settings settings;
-	uint64_t ok, failed;
-	uint64_t suspended;	/* the mail server held it itself */
-	uint64_t deaths;	/* suspensions, by cohorts or by a rule */
-	uint64_t held;		/* attempts that Postern would have held */
-	uint64_t saved;		/* of these, those that failed */
-	uint64_t delayed;	/* and those that went through */
-	char reason[160 + 1];	/* of the last failure */
-};
-
-struct analyze_actions {
-	uint64_t suspensions, ceilings, recipients_held, alerts;
-};
-
-struct analyze_learning;	/* analyze_learned.h */
-void analyze_learning_begin(struct analyze_learning *learning, const struct generation *generation);
-void analyze_learning_end(struct analyze_learning *learning);
-
-/* When a result was logged. */
-struct analyze_moment {
-	int64_t now_ns;		/* never goes back */
-	int64_t end_ns;		/* as the line itself says: now_ns, or before it */
-	int64_t slack_ns;	/* of that */
-};
-void analyze_learn(struct analyze_learning *learning, const struct delivery *delivery,
-    const struct judgement *judgement, const struct analyze_moment *moment);
-/* Nothing more will come. */
-void analyze_learn_end(struct analyze_learning *learning);
-
-/* Those that had a window, by failures, most first; the list is the learning's. */
-const struct analyze_destination *const *analyze_destinations(struct analyze_learning *learning,
-    size_t *count);
 
 /* --- sessions (analyze_sessions.c, analyze_classes.c) ---------------------------------- */
 

@@ -76,11 +76,11 @@ static struct learned *owner(struct analyze_learning *learning, const struct del
 	own->provider = provider;
 	own->mta = judgement->mta;
 	(void)generation_window_settings(learning->generation, own->mta, name, strlen(name),
-	    provider, &own->shown.settings);
+	    provider, &own->settings);
 	if (own->has_window) {
-		window_adjust(&own->shown.window, &own->shown.settings);
+		window_adjust(&own->window, &own->settings);
 	} else {
-		window_begin(&own->shown.window, &own->shown.settings);
+		window_begin(&own->window, &own->settings);
 		own->has_window = true;
 	}
 	return own;
@@ -114,22 +114,21 @@ static bool was_told(struct analyze_learning *learning, const struct attempt *at
 	    2 * attempt->slack_ns + NS_PER_MS, (uint8_t)attempt->weight);
 }
 
-static void count_held(struct analyze_destination *shown, enum judged_weight weight) {
-	shown->held++;
-	shown->saved += weight == JUDGED_NEGATIVE;
-	shown->delayed += weight == JUDGED_POSITIVE;
+static void count_held(struct learned *own, enum judged_weight weight) {
+	own->held++;
+	own->saved += weight == JUDGED_NEGATIVE;
+	own->delayed += weight == JUDGED_POSITIVE;
 }
 
 static void note_change(struct learned *own, const struct window_change *change,
     int64_t now_ns) {
 	if (!change->died)
 		return;
-	own->shown.deaths++;
+	own->deaths++;
 	own->died_ns = now_ns;
 }
 
 static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
-	struct analyze_destination *shown = &own->shown;
 	struct level_verdict verdict;
 	struct window_change change;
 
@@ -137,15 +136,15 @@ static void take_verdicts(struct learned *own, int64_t due_ns, int64_t now_ns) {
 		enum result_class class = (enum result_class)(verdict.tag & 0xff);
 
 		if ((verdict.tag & TAG_HELD) == 0 && verdict.level > 0 &&
-		    shown->window.state != WINDOW_DEAD &&
-		    verdict.level > window_now(&shown->window, &shown->settings, now_ns))
-			count_held(shown, judged_weight(class));
-		window_late_level(&shown->window, &shown->settings, class,
-		    level_heard(&verdict, shown->window.ceiling), now_ns, &change);
+		    own->window.state != WINDOW_DEAD &&
+		    verdict.level > window_now(&own->window, &own->settings, now_ns))
+			count_held(own, judged_weight(class));
+		window_late_level(&own->window, &own->settings, class,
+		    level_heard(&verdict, own->window.ceiling), now_ns, &change);
 		note_change(own, &change, now_ns);
 		if (class != RESULT_OK)
 			continue;
-		window_took(&shown->window, &shown->settings, &verdict, now_ns, &change);
+		window_took(&own->window, &own->settings, &verdict, now_ns, &change);
 		note_change(own, &change, now_ns);
 	}
 }
@@ -200,14 +199,14 @@ static bool rule_fires(struct learned *own, const struct judge_rule *rule, int64
 
 static void apply_rule(struct analyze_learning *learning, struct learned *own,
     const struct judgement *judgement, int64_t now_ns) {
-	struct window *window = &own->shown.window;
+	struct window *window = &own->window;
 	struct judge_rule rule;
 	int64_t for_ns;
 
 	if (judgement->rule == JUDGE_NONE)
 		return;
 	judge_rule(learning->generation, judgement->rule, &rule);
-	for_ns = rule.for_ns > 0 ? rule.for_ns : own->shown.settings.suspend_ns;
+	for_ns = rule.for_ns > 0 ? rule.for_ns : own->settings.suspend_ns;
 	if (rule.action == REPLY_ACTION_NONE || !rule_fires(own, &rule, now_ns))
 		return;
 	if (rule.action == REPLY_ACTION_SUSPEND) {
@@ -218,7 +217,7 @@ static void apply_rule(struct analyze_learning *learning, struct learned *own,
 	} else if (rule.action == REPLY_ACTION_CEILING) {
 		if (window->ceiling == 0 || window->ceiling > rule.ceiling) {
 			learning->actions.ceilings++;
-			window_set_ceiling(window, &own->shown.settings, rule.ceiling, now_ns);
+			window_set_ceiling(window, &own->settings, rule.ceiling, now_ns);
 		}
 	} else if (rule.action == REPLY_ACTION_HOLD_RECIPIENT) {
 		learning->actions.recipients_held++;
@@ -229,14 +228,14 @@ static void apply_rule(struct analyze_learning *learning, struct learned *own,
 
 /* --- all of it ------------------------------------------------------------------------ */
 
-static void count_result(struct analyze_destination *shown, const struct reply *reply) {
+static void count_result(struct learned *own, const struct reply *reply) {
 	if (reply->class == RESULT_OK) {
-		shown->ok++;
+		own->ok++;
 	} else if (reply->class == RESULT_SUSPENDED) {
-		shown->suspended++;
+		own->suspended++;
 	} else if (reply->class != RESULT_LOCAL) {
-		shown->failed++;
-		text_copy(shown->reason, sizeof(shown->reason), reply->words.text,
+		own->failed++;
+		text_copy(own->reason, sizeof(own->reason), reply->words.text,
 		    reply->words.length);
 	}
 }
@@ -259,16 +258,16 @@ void analyze_learn(struct analyze_learning *learning, const struct delivery *del
 	attempt.weight = judged_weight(attempt.class);
 	find_start(delivery, &attempt);
 	attempt.kept = judge_keeps(learning->generation, judgement, delivery);
-	window_turn(&own->shown.window, &own->shown.settings, 0, now_ns, &change);
+	window_turn(&own->window, &own->settings, 0, now_ns, &change);
 	take_verdicts(own, now_ns, now_ns);
 	if (was_told(learning, &attempt, delivery->queue_id))
 		return;
-	count_result(&own->shown, &judgement->reply);
-	held = attempt.weight != JUDGED_NEUTRAL && own->shown.window.state == WINDOW_DEAD &&
+	count_result(own, &judgement->reply);
+	held = attempt.weight != JUDGED_NEUTRAL && own->window.state == WINDOW_DEAD &&
 	    (attempt.start_ns == 0 ? attempt.end_ns : attempt.start_ns) > own->died_ns;
 	if (held)
-		count_held(&own->shown, attempt.weight);
-	window_result(&own->shown.window, &own->shown.settings, &(struct window_result){
+		count_held(own, attempt.weight);
+	window_result(&own->window, &own->settings, &(struct window_result){
 		.class = attempt.class, .start_ns = attempt.start_ns,
 		.took_ns = attempt.start_ns != 0 ? attempt.end_ns - attempt.start_ns : 0,
 		.given_ns = attempt.given_ns, .answered = judgement->reply.code != 0,
@@ -287,7 +286,7 @@ void analyze_learn_end(struct analyze_learning *learning) {
 		if (!own->has_window)
 			continue;
 		take_verdicts(own, INT64_MAX, learning->now_ns);
-		window_turn(&own->shown.window, &own->shown.settings, 0, learning->now_ns,
+		window_turn(&own->window, &own->settings, 0, learning->now_ns,
 		    &change);
 	}
 }

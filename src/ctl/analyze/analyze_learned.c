@@ -27,7 +27,6 @@ void analyze_learning_end(struct analyze_learning *learning) {
 	}
 	map_free(&learning->by_name);
 	free(learning->all);
-	free(learning->list);
 }
 
 static uint64_t hash_of(const struct analyze_learning *learning, const char *name) {
@@ -37,7 +36,7 @@ static uint64_t hash_of(const struct analyze_learning *learning, const char *nam
 struct learned *analyze_learned_find(const struct analyze_learning *learning, const char *name) {
 	const struct map_cell *cell = map_find(&learning->by_name, hash_of(learning, name));
 
-	while (cell != NULL && strcmp(((struct learned *)cell->item)->shown.name, name) != 0)
+	while (cell != NULL && strcmp(((struct learned *)cell->item)->name, name) != 0)
 		cell = map_next(&learning->by_name, cell);
 	return cell == NULL ? NULL : cell->item;
 }
@@ -57,13 +56,13 @@ struct learned *analyze_learned_get(struct analyze_learning *learning, const cha
 	cell->item = learning->all[learning->count++] = own;
 	own->rolls_up = own->provider = JUDGE_NONE;
 	own->mta = GENERATION_MTAS_MAX;
-	text_copy(own->shown.name, sizeof(own->shown.name), name, strlen(name));
+	text_copy(own->name, sizeof(own->name), name, strlen(name));
 	return own;
 }
 
 static int by_failures(const void *a, const void *b) {
-	const struct analyze_destination *left = *(const struct analyze_destination *const *)a;
-	const struct analyze_destination *right = *(const struct analyze_destination *const *)b;
+	const struct learned *left = *(struct learned *const *)a;
+	const struct learned *right = *(struct learned *const *)b;
 
 	if (left->failed != right->failed)
 		return left->failed < right->failed ? 1 : -1;
@@ -72,15 +71,7 @@ static int by_failures(const void *a, const void *b) {
 	return strcmp(left->name, right->name);
 }
 
-const struct analyze_destination *const *analyze_destinations(struct analyze_learning *learning,
-    size_t *count) {
-	*count = 0;
-	free(learning->list);
-	learning->list = calloc(learning->count + 1, sizeof(*learning->list));
-	for (size_t i = 0; learning->list != NULL && i < learning->count; i++)
-		if (learning->all[i]->has_window)
-			learning->list[(*count)++] = &learning->all[i]->shown;
-	if (*count > 0)
-		qsort(learning->list, *count, sizeof(*learning->list), by_failures);
-	return learning->list;
+void analyze_learned_sort(struct analyze_learning *learning) {
+	if (learning->count > 1)
+		qsort(learning->all, learning->count, sizeof(*learning->all), by_failures);
 }
