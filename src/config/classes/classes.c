@@ -264,7 +264,7 @@ static void compile_exempt(struct compilation *c) {
 	for (uint32_t i = 0; i < set.count; i++)
 		if (set.masks[i].mask.kind == MASK_ALL)
 			note(c, set.places[i], "exempt: \"*\" exempts every client");
-	index = mask_index_store(c, set.masks, set.count);
+	index = mask_index_store(&c->block, set.masks, set.count);
 	if (!c->block.failed)
 		compilation_header(c)->exempt_index = index;
 	mask_set_free(&set);

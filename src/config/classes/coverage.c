@@ -64,7 +64,7 @@ static uint32_t view(struct class_work *w, struct views *views, uint8_t *serves,
 		}
 	for (uint32_t i = 0; i < w->set.count; i++)
 		w->set.masks[i].left_out = !serves[w->set.owners[i]];
-	index = mask_index_store(w->c, w->set.masks, w->set.count);
+	index = mask_index_store(&w->c->block, w->set.masks, w->set.count);
 	if (index != 0)
 		cover(w, index, coverage);
 	views->serves[views->count] = serves;

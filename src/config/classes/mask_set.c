@@ -57,48 +57,10 @@ void mask_set_read(struct compilation *c, struct mask_set *set, const config_set
 	}
 }
 
-uint32_t mask_index_store(struct compilation *c, const struct class_rule *masks, uint32_t count) {
-	uint32_t present = 0, offset;
-	size_t bytes;
-	void *index;
-
-	for (uint32_t i = 0; i < count; i++)
-		present += !masks[i].left_out;
-	if (present == 0 || c->block.failed)
-		return 0;
-	index = mask_index_make(masks, count, &bytes);
-	c->block.failed |= index == NULL;
-	offset = block_store(&c->block, index, bytes);
-	free(index);
-	return offset;
-}
-
 void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *index,
     uint32_t *owners) {
-	*index = mask_index_store(c, set->masks, set->count);
+	*index = mask_index_store(&c->block, set->masks, set->count);
 	*owners = block_store(&c->block, set->owners, set->count * sizeof(*set->owners));
-}
-
-uint32_t mask_names_store(struct compilation *c, const struct class_rule *masks, uint32_t count,
-    size_t longest) {
-	uint32_t names = count == 0 ? 0 : block_reserve(&c->block, count * sizeof(uint32_t));
-
-	for (uint32_t i = 0; i < count && !c->block.failed; i++) {
-		const struct mask *mask = &masks[i].mask;
-		char name[MASK_NAME_MAX + 1];
-		uint32_t text;
-
-		if (mask->kind != MASK_NAME || mask->name_length > longest ||
-		    !text_copy(name, sizeof(name), mask->name, mask->name_length))
-			continue;
-		for (char *at = name; *at != '\0'; at++)
-			if (*at >= 'A' && *at <= 'Z')
-				*at = (char)(*at | 0x20);
-		text = block_text(&c->block, name);
-		if (!c->block.failed)
-			((uint32_t *)block_at(&c->block, names))[i] = text;
-	}
-	return names;
 }
 
 void mask_set_note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,

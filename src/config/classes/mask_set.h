@@ -4,6 +4,7 @@
 #ifndef CONFIG_MASK_SET_H
 #define CONFIG_MASK_SET_H
 
+#include "config/generation/mask_index.h"
 #include "config/read/compilation.h"
 
 struct mask_set {
@@ -24,17 +25,9 @@ typedef bool mask_reader(struct compilation *c, const config_setting_t *place, c
 void mask_set_read(struct compilation *c, struct mask_set *set, const config_setting_t *masks,
     const char *what, uint32_t owner, mask_reader *read);
 
-/* Their index in the block; 0: there are none (that are not left out). */
-uint32_t mask_index_store(struct compilation *c, const struct class_rule *masks, uint32_t count);
-
-/* The same, and a uint32_t[count] of their owners. */
+/* Their index in the block, or 0, and a uint32_t[count] of their owners. */
 void mask_set_keep(struct compilation *c, const struct mask_set *set, uint32_t *index,
     uint32_t *owners);
-
-/* A uint32_t[count] in the block: of masks that are one name that, in lower case, if it
- * is no longer than that; else 0. */
-uint32_t mask_names_store(struct compilation *c, const struct class_rule *masks, uint32_t count,
-    size_t longest);
 
 /* Notes of `what` the masks of which an earlier one of another owner takes all. */
 void mask_set_note_taken(struct compilation *c, const struct mask_set *set, uint32_t index,

@@ -221,8 +221,7 @@ bool generation_is_exempt(const struct generation *g,
 	return match(g, g->exempt_index, client, name, name_length) != CLASS_NO_RULE;
 }
 
-/* Does a line of the site's file name the next hop? */
-static bool site_routes(const struct generation *g, const struct generation_mta *mta,
+bool generation_site_routes(const struct generation *g, const struct generation_mta *mta,
     const char *domain, size_t length) {
 	return match(g, mta->site_route_index, NULL, domain, length) < mta->site_route_count;
 }
@@ -234,7 +233,8 @@ bool generation_site_excludes(const struct generation *g,
 	    ((const char *)g + mta->site_reasons);
 	uint32_t rule = match(g, mta->site_excluded_index, NULL, domain, length);
 
-	if (rule == CLASS_NO_RULE && (mta->transport == 0 || site_routes(g, mta, domain, length)))
+	if (rule == CLASS_NO_RULE && (mta->transport == 0 ||
+	    generation_site_routes(g, mta, domain, length)))
 		return false;
 	if (reason != NULL)
 		*reason = rule < mta->site_excluded_count ? generation_text(g, reasons[rule]) : "";

@@ -146,6 +146,10 @@ bool generation_site_excludes(const struct generation *g,
 bool generation_site_lists(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length);
 
+/* Does a line of the site's file name the next hop? */
+bool generation_site_routes(const struct generation *g, const struct generation_mta *mta,
+    const char *domain, size_t length);
+
 /* The next hop that the site names for mail to `domain` by the cloned transport, spelled
  * as it does: an entry of its transport maps, else relayhost; "": the domain itself. */
 const char *generation_site_next_hop(const struct generation *g,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/* Reads a site's file, line by line, into arrays that point into the text. */
+/* Reads a site's file, line by line, into arrays that point into the text, and puts what it says
+ * into a block. */
 #include "config/generation/site_file.h"
 
 #include <stdlib.h>
@@ -7,6 +8,8 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "config/generation/block.h"
+#include "config/generation/mask_index.h"
 
 #define NEXT_HOP_MAX	255
 #define TRANSPORT_MAX	32
@@ -289,4 +292,77 @@ const struct site_part *site_file_part(const struct site_file *file, const char 
 		if (span_is(file->parts[i].transport, transport))
 			return &file->parts[i];
 	return NULL;
+}
+
+/* --- into a block ------------------------------------------------------------ */
+
+uint32_t site_text_store(struct block *block, struct span span) {
+	char *copy = strndup(span.length ? span.text : "", span.length);
+	uint32_t offset;
+
+	if (copy == NULL) {
+		block->failed = true;
+		return 0;
+	}
+	offset = block_text(block, copy);
+	free(copy);
+	return offset;
+}
+
+static uint32_t store_texts(struct block *block, const struct site_masks *list) {
+	uint32_t offset = list->count == 0 ? 0 :
+	    block_reserve(block, list->count * sizeof(uint32_t));
+
+	for (uint32_t i = 0; offset != 0 && i < list->count; i++) {
+		uint32_t text = site_text_store(block, list->texts[i]);
+
+		((uint32_t *)block_at(block, offset))[i] = text;
+	}
+	return offset;
+}
+
+/* Lanes that are both configured and there. */
+static uint32_t attached_lanes(const struct site_part *part, const struct generation_mta *mta) {
+	uint32_t attached = 0;
+
+	for (uint32_t i = 0; i < mta->lane_count; i++)
+		for (uint32_t j = 0; j < part->lane_count; j++)
+			if (part->lanes[j] == mta->lanes[i])
+				attached |= UINT32_C(1) << i;
+	return attached;
+}
+
+void site_part_store(struct block *block, const struct site_file *file,
+    const struct site_part *part, struct generation_mta *mta) {
+	mta->site_known = 1;
+	if (part->clone_program.length > 0)
+		mta->clone_program = site_text_store(block, part->clone_program);
+	/* what is refused to the mail server is to its transports */
+	mta->site_refusal = site_text_store(block, file->parts[0].refusal.length > 0 ?
+	    file->parts[0].refusal : part->refusal);
+	mta->site_excluded_index = mask_index_store(block, part->excluded.masks,
+	    part->excluded.count);
+	mta->site_reasons = store_texts(block, &part->excluded);
+	mta->site_excluded_count = mta->site_reasons == 0 ? 0 : part->excluded.count;
+	mta->site_lanes = attached_lanes(part, mta);
+	mta->site_origin = part->limit;
+	mta->site_cohorts = part->cohorts;
+	mta->site_backoff_s = part->backoff_s;
+	mta->site_route_index = mask_index_store(block, part->routes.masks, part->routes.count);
+	mta->site_routes = store_texts(block, &part->routes);
+	mta->site_route_count = mta->site_routes == 0 ? 0 : part->routes.count;
+	mta->site_route_names = mta->transport != 0 && mta->site_route_count > 0 ?
+	    mask_names_store(block, part->routes.masks, part->routes.count, MASK_NAME_MAX) : 0;
+}
+
+void site_file_store(struct block *block, const struct site_file *file,
+    struct generation_mta *mta) {
+	site_part_store(block, file, &file->parts[0], mta);
+	mta->site_only_listed = file->only_listed;
+	mta->site_by_setup = file->by_setup;
+	mta->site_probes = (uint16_t)file->probes;
+	mta->relayhost = site_text_store(block, file->relayhost);
+	mta->site_listed_index = mask_index_store(block, file->listed.masks, file->listed.count);
+	mta->site_watches = store_texts(block, &file->watches);
+	mta->site_watch_count = mta->site_watches == 0 ? 0 : file->watches.count;
 }

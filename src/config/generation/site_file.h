@@ -94,6 +94,16 @@ void site_file_free(struct site_file *file);
 /* The part of this transport, or NULL. */
 const struct site_part *site_file_part(const struct site_file *file, const char *transport);
 
+struct block;
+/* The offset of a text in the block. */
+uint32_t site_text_store(struct block *block, struct span text);
+/* Puts what the file says of a mail server, whose lanes are known, into *mta and the block; or of
+ * one of its transports. */
+void site_file_store(struct block *block, const struct site_file *file,
+    struct generation_mta *mta);
+void site_part_store(struct block *block, const struct site_file *file,
+    const struct site_part *part, struct generation_mta *mta);
+
 /* The next word of *rest, which goes on behind the blanks after it. */
 struct span site_word(struct span *rest);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Next hops and lanes of a site's file, without the daemon.
- * MODEL    The file is read as a whole when its name leads to another one; masks become
- *          the same indexes that config/mta/site.c makes of them, so that both find the same.
+ * MODEL    The file is read as a whole when its name leads to another one, into a generation
+ *          of this mail server and its transports alone: both find the same.
  * ERRORS   Any doubt: the site has no lanes.
  * THREADS  One.
  */
@@ -18,26 +18,15 @@
 #include "base/file_bytes.h"
 #include "base/file_stamp.h"
 #include "base/text.h"
-#include "config/generation/mask_index.h"
+#include "config/generation/block.h"
 #include "config/generation/site_file.h"
-#include "policy/limit/class.h"
-
-/* The indexes of a part of the file. */
-struct part {
-	void *routes, *excluded;	/* NULL: there are none */
-};
 
 struct site_routes {
 	char path[PATH_MAX];
 	const char *mta;
 	uint64_t stamp;			/* of the file that was read; 0: none was */
 	int64_t looked_ns;		/* for another one; 0: never */
-	bool usable;
-	/* of it: */
-	char *text;			/* spans of the file end with a NUL there */
-	struct site_file file;
-	struct part parts[SITE_PARTS_MAX];
-	void *listed;
+	struct generation *generation;	/* of the mail server, and its transports; NULL: unusable */
 };
 
 struct site_routes *site_routes_open(const char *path, const char *mta) {
@@ -51,89 +40,76 @@ struct site_routes *site_routes_open(const char *path, const char *mta) {
 	return routes;
 }
 
-static void routes_forget(struct site_routes *routes) {
-	for (uint32_t i = 0; i < SITE_PARTS_MAX; i++) {
-		free(routes->parts[i].routes);
-		free(routes->parts[i].excluded);
-		routes->parts[i] = (struct part){ .routes = NULL };
-	}
-	free(routes->listed);
-	routes->listed = NULL;
-	site_file_free(&routes->file);
-	free(routes->text);
-	routes->text = NULL;
-	routes->usable = false;
-}
-
 void site_routes_close(struct site_routes **routes) {
 	if (*routes != NULL)
-		routes_forget(*routes);
+		free((*routes)->generation);
 	free(*routes);
 	*routes = NULL;
 }
 
-/* --- its lines --------------------------------------------------------------- */
-
-/* False: no memory. */
-static bool build_index(const struct site_masks *masks, void **index) {
-	size_t bytes;
-
-	*index = masks->count == 0 ? NULL : mask_index_make(masks->masks, masks->count, &bytes);
-	return *index != NULL || masks->count == 0;
-}
-
-static uint32_t match(const void *index, const char *domain, size_t length) {
-	return index == NULL ? CLASS_NO_RULE : class_index_match(index, NULL, domain, length);
-}
-
-/* What the spans of an own text point at, as a string. */
-static const char *text_of(const struct site_routes *routes, struct span span) {
-	if (span.length == 0)
-		return "";
-	routes->text[(size_t)(span.text - routes->text) + span.length] = '\0';
-	return span.text;
-}
-
-static bool read_text(struct site_routes *routes, size_t length) {
-	struct site_file *file = &routes->file;
-
-	*file = (struct site_file){ .mta = routes->mta };
-	if (!site_file_read(file, routes->text, length) || file->parts[0].refusal.length > 0)
-		return false;
-	for (uint32_t i = 0; i < file->part_count; i++)
-		if (!build_index(&file->parts[i].routes, &routes->parts[i].routes) ||
-		    !build_index(&file->parts[i].excluded, &routes->parts[i].excluded))
-			return false;
-	return build_index(&file->listed, &routes->listed);
-}
-
 /* --- the file ---------------------------------------------------------------- */
 
-/* False: not whole. */
-static bool routes_load(struct site_routes *routes, int fd, size_t length) {
-	routes->text = malloc(length + 1);
-	if (routes->text == NULL || file_read_at(fd, routes->text, length, 0) != (ssize_t)length)
-		return false;
-	routes->text[length] = '\0';
-	return true;
+/* All lanes that are there are meant. */
+static void add_part(struct block *block, const struct site_file *file, uint32_t number) {
+	const struct site_part *part = &file->parts[number];
+	struct generation_mta row = { .lane_count = part->lane_count };
+	struct generation *header;
+
+	memcpy(row.lanes, part->lanes, sizeof(row.lanes));
+	if (number == 0) {
+		site_file_store(block, file, &row);
+	} else {
+		row.transport = site_text_store(block, part->transport);
+		site_part_store(block, file, part, &row);
+	}
+	header = (struct generation *)(void *)block->data;
+	if (!block->failed)
+		header->mtas[header->mta_count++] = row;
+}
+
+/* NULL: mistakes, another's, or no memory. */
+static struct generation *read_text(const char *mta, const char *text, size_t length) {
+	struct site_file file = { .mta = mta };
+	struct generation *generation = NULL;
+	struct block block;
+
+	if (site_file_read(&file, text, length) && file.parts[0].refusal.length == 0) {
+		block_begin(&block, sizeof(*generation));
+		for (uint32_t i = 0; i < file.part_count; i++)
+			add_part(&block, &file, i);
+		generation = block_finish(&block);
+	}
+	site_file_free(&file);
+	return generation;
+}
+
+static struct generation *read_open_file(const char *mta, int fd, size_t length) {
+	struct generation *generation = NULL;
+	char *text = malloc(length + 1);
+
+	if (text != NULL && file_read_at(fd, text, length, 0) == (ssize_t)length)
+		generation = read_text(mta, text, length);
+	free(text);
+	return generation;
 }
 
 static void read_file_of(struct site_routes *routes) {
 	int fd = open(routes->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
 
-	routes_forget(routes);
+	free(routes->generation);
+	routes->generation = NULL;
 	routes->stamp = 0;
 	if (fd < 0)
 		return;
 	if (fstat(fd, &status) == 0) {
 		routes->stamp = file_stamp_of(&status);
-		routes->usable = S_ISREG(status.st_mode) &&
+		if (S_ISREG(status.st_mode) &&
 		    (status.st_uid == 0 || status.st_uid == geteuid()) &&
 		    (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size > 0 &&
-		    (uint64_t)status.st_size <= SITE_FILE_BYTES_MAX &&
-		    routes_load(routes, fd, (size_t)status.st_size) &&
-		    read_text(routes, (size_t)status.st_size);
+		    (uint64_t)status.st_size <= SITE_FILE_BYTES_MAX)
+			routes->generation = read_open_file(routes->mta, fd,
+			    (size_t)status.st_size);
 	}
 	close(fd);
 }
@@ -145,7 +121,7 @@ static bool is_read(const struct site_routes *routes) {
 }
 
 bool site_routes_usable(const struct site_routes *routes) {
-	return routes->usable;
+	return routes->generation != NULL;
 }
 
 bool site_is_host_name(const char *name, size_t length) {
@@ -162,75 +138,65 @@ bool site_is_host_name(const char *name, size_t length) {
 	return has_letter;
 }
 
-static bool has_lane(const struct site_part *part, uint16_t width) {
-	for (uint32_t i = 0; i < part->lane_count; i++)
-		if (part->lanes[i] == width)
-			return true;
-	return false;
-}
+/* --- questions --------------------------------------------------------------- */
 
-static void routes_look(struct site_routes *routes, int64_t now_ns) {
+/* The row by whose transport mail for the domain goes; NULL: nothing is known. */
+static const struct generation_mta *find_row(struct site_routes *routes, const char *domain,
+    size_t length, int64_t now_ns) {
+	const struct generation *g;
+
 	/* a look costs as much as the rest of an answer */
 	if (routes->looked_ns == 0 || now_ns - routes->looked_ns >= SITE_ROUTES_LOOK_NS) {
 		routes->looked_ns = now_ns;
 		if (!is_read(routes))
 			read_file_of(routes);
 	}
-}
-
-/* The number of the part whose mail it is: the clone's where it is no other's. */
-static uint32_t part_of(const struct site_routes *routes, const char *domain, size_t length) {
-	for (uint32_t i = 1; i < routes->file.part_count; i++)
-		if (match(routes->parts[i].routes, domain, length) != CLASS_NO_RULE &&
-		    match(routes->parts[i].excluded, domain, length) == CLASS_NO_RULE)
-			return i;
-	return 0;
+	g = routes->generation;
+	return g == NULL ? NULL : &g->mtas[generation_site_transport(g, 0, domain, length)];
 }
 
 const char *site_routes_transport(struct site_routes *routes, const char *domain,
     size_t length, int64_t now_ns) {
-	routes_look(routes, now_ns);
-	return !routes->usable ? "" : text_of(routes,
-	    routes->file.parts[part_of(routes, domain, length)].transport);
+	const struct generation_mta *row = find_row(routes, domain, length, now_ns);
+
+	return row == NULL ? "" : generation_text(routes->generation, row->transport);
 }
 
 /* Does the site leave the domain to hints? */
-static bool is_left_to_us(const struct site_routes *routes, uint32_t part,
+static bool is_left_to_us(const struct generation *g, const struct generation_mta *row,
     const char *domain, size_t length) {
 	return site_is_host_name(domain, length) &&
-	    match(routes->parts[part].excluded, domain, length) == CLASS_NO_RULE &&
-	    (!routes->file.only_listed ||
-	    match(routes->listed, domain, length) != CLASS_NO_RULE);
+	    !generation_site_excludes(g, row, domain, length, NULL) &&
+	    generation_site_lists(g, &g->mtas[0], domain, length);
 }
 
 const char *site_routes_probe_hop(struct site_routes *routes, const char *domain,
     size_t length, int64_t now_ns) {
-	uint32_t rule;
+	const struct generation_mta *row = find_row(routes, domain, length, now_ns);
+	const struct generation *g = routes->generation;
 
-	routes_look(routes, now_ns);
 	/* a further transport keeps its probes: the lane is a clone of the first one */
-	if (!routes->usable || routes->file.probes == 0 ||
-	    part_of(routes, domain, length) != 0 || !is_left_to_us(routes, 0, domain, length))
+	if (row == NULL || row->transport != 0 || row->site_probes == 0 ||
+	    !is_left_to_us(g, row, domain, length) ||
+	    !generation_site_routes(g, row, domain, length))
 		return NULL;
-	rule = match(routes->parts[0].routes, domain, length);
-	return rule == CLASS_NO_RULE ? NULL :
-	    text_of(routes, routes->file.parts[0].routes.texts[rule]);
+	return generation_site_next_hop(g, row, domain, length);
+}
+
+static bool has_lane(const struct generation_mta *row, uint16_t width) {
+	for (uint32_t i = 0; i < row->lane_count; i++)
+		if (row->lanes[i] == width)
+			return true;
+	return false;
 }
 
 const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
     size_t length, uint16_t width, int64_t now_ns) {
-	const struct site_part *part;
-	uint32_t number, rule;
+	const struct generation_mta *row = find_row(routes, domain, length, now_ns);
+	const struct generation *g = routes->generation;
 
-	routes_look(routes, now_ns);
-	if (!routes->usable)
+	if (row == NULL || row->site_refusal != 0 || !has_lane(row, width) ||
+	    !is_left_to_us(g, row, domain, length))
 		return NULL;
-	number = part_of(routes, domain, length);
-	part = &routes->file.parts[number];
-	if (part->refusal.length > 0 || !has_lane(part, width) ||
-	    !is_left_to_us(routes, number, domain, length))
-		return NULL;
-	rule = match(routes->parts[number].routes, domain, length);
-	return text_of(routes, rule == CLASS_NO_RULE ? routes->file.relayhost :
-	    part->routes.texts[rule]);
+	return generation_site_next_hop(g, row, domain, length);
 }

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "config/classes/mask_set.h"
 #include "config/generation/site_file.h"
 #include "config/read/read_file.h"
 #include "config/mta/relayhost.h"
@@ -29,81 +28,6 @@ static void note_mistake(void *context, unsigned line, const char *what, struct 
 		report_add(&w->c->report, MESSAGE_NOTE, w->name, line, w->order, "%s%s%s", what,
 		    where.text ? ": " : "", where.text ? log_quote(quoted, sizeof(quoted),
 		    where.text, where.length) : "");
-}
-
-/* A text of the block; offsets are 32 bits. */
-static uint32_t keep(struct site_work *w, struct span span) {
-	char *copy = strndup(span.length ? span.text : "", span.length);
-	uint32_t offset;
-
-	if (copy == NULL) {
-		w->c->block.failed = true;
-		return 0;
-	}
-	offset = block_text(&w->c->block, copy);
-	free(copy);
-	return offset;
-}
-
-static uint32_t keep_texts(struct site_work *w, const struct site_masks *list) {
-	uint32_t offset = list->count == 0 ? 0 :
-	    block_reserve(&w->c->block, list->count * sizeof(uint32_t));
-
-	for (uint32_t i = 0; offset != 0 && i < list->count; i++) {
-		uint32_t text = keep(w, list->texts[i]);
-
-		((uint32_t *)block_at(&w->c->block, offset))[i] = text;
-	}
-	return offset;
-}
-
-/* Lanes that are both configured and there. */
-static uint32_t attached_lanes(const struct site_part *part, const struct generation_mta *mta) {
-	uint32_t attached = 0;
-
-	for (uint32_t i = 0; i < mta->lane_count; i++)
-		for (uint32_t j = 0; j < part->lane_count; j++)
-			if (part->lanes[j] == mta->lanes[i])
-				attached |= UINT32_C(1) << i;
-	return attached;
-}
-
-/* What is refused to the mail server is to its transports. */
-static const struct site_part *refusing(const struct site_work *w, const struct site_part *part) {
-	return w->file.parts[0].refusal.length > 0 ? &w->file.parts[0] : part;
-}
-
-static void keep_part(struct site_work *w, const struct site_part *part,
-    struct generation_mta *mta) {
-	mta->site_known = 1;
-	if (part->clone_program.length > 0)
-		mta->clone_program = keep(w, part->clone_program);
-	mta->site_refusal = keep(w, refusing(w, part)->refusal);
-	mta->site_excluded_index = mask_index_store(w->c, part->excluded.masks, part->excluded.count);
-	mta->site_reasons = keep_texts(w, &part->excluded);
-	mta->site_excluded_count = mta->site_reasons == 0 ? 0 : part->excluded.count;
-	mta->site_lanes = attached_lanes(part, mta);
-	mta->site_origin = part->limit;
-	mta->site_cohorts = part->cohorts;
-	mta->site_backoff_s = part->backoff_s;
-	mta->site_route_index = mask_index_store(w->c, part->routes.masks, part->routes.count);
-	mta->site_routes = keep_texts(w, &part->routes);
-	mta->site_route_count = mta->site_routes == 0 ? 0 : part->routes.count;
-	mta->site_route_names = mta->transport != 0 && mta->site_route_count > 0 ?
-	    mask_names_store(w->c, part->routes.masks, part->routes.count, MASK_NAME_MAX) : 0;
-}
-
-static void keep_all(struct site_work *w, struct generation_mta *mta) {
-	const struct site_file *file = &w->file;
-
-	keep_part(w, &file->parts[0], mta);
-	mta->site_only_listed = file->only_listed;
-	mta->site_by_setup = file->by_setup;
-	mta->site_probes = (uint16_t)file->probes;
-	mta->relayhost = keep(w, file->relayhost);
-	mta->site_listed_index = mask_index_store(w->c, file->listed.masks, file->listed.count);
-	mta->site_watches = keep_texts(w, &file->watches);
-	mta->site_watch_count = mta->site_watches == 0 ? 0 : file->watches.count;
 }
 
 /* What the file tells is as old as it is. */
@@ -203,7 +127,7 @@ static void read_part(struct site_work *w, const char *text, size_t length,
 	}
 	if (part != NULL)
 		note_refusal(w, part);
-	keep_part(w, part != NULL ? part : &w->file.parts[0], row);
+	site_part_store(&w->c->block, &w->file, part != NULL ? part : &w->file.parts[0], row);
 }
 
 static void read_mta(struct site_work *w, const char *text, size_t length,
@@ -216,7 +140,7 @@ static void read_mta(struct site_work *w, const char *text, size_t length,
 		return;
 	}
 	note_refusal(w, &w->file.parts[0]);
-	keep_all(w, mta);
+	site_file_store(&w->c->block, &w->file, mta);
 	note_probes(w, mta);
 	look_for_changes(w, mta);
 	note_relayhost(w, mta);

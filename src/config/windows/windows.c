@@ -225,7 +225,7 @@ static void keep_destinations(struct compilation *c, const struct mask_set *set,
 	struct generation *header;
 
 	mask_set_keep(c, set, &index, &masks);
-	names = mask_names_store(c, set->masks, set->count, GENERATION_DESTINATION_MAX);
+	names = mask_names_store(&c->block, set->masks, set->count, GENERATION_DESTINATION_MAX);
 	if (c->block.failed)
 		return;
 	header = compilation_header(c);
