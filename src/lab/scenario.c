@@ -305,14 +305,8 @@ static void read_settings(struct scenario_work *w) {
 static struct scenario *read_source(struct scenario_work *w) {
 	w->scenario = memory_of(1, sizeof(*w->scenario));
 	if (w->c.source.usable) {
-		config_init(&w->c.config);
-		config_set_include_dir(&w->c.config, "/dev/null");
-		if (config_read_string(&w->c.config, w->c.source.text) == CONFIG_TRUE) {
-			check_settings(&w->c, BOOK_SCENARIO);
+		if (compilation_parse(&w->c, BOOK_SCENARIO))
 			read_settings(w);
-		} else {
-			compilation_syntax_error(&w->c);
-		}
 		config_destroy(&w->c.config);
 	}
 	map_free(&w->by_name);

@@ -65,14 +65,6 @@ static void check_listen_group(struct compilation *c, const config_setting_t *gr
 
 static void check_elements(struct compilation *c, const config_setting_t *value,
     const struct setting *row) {
-	if (row->type == SETTING_LISTEN && config_setting_is_group(value)) {
-		check_listen_group(c, value);
-		return;
-	}
-	if (config_setting_is_group(value)) {
-		check_scalar(c, value, row);
-		return;
-	}
 	for (unsigned i = 0; i < setting_element_count(value); i++) {
 		const config_setting_t *element = setting_element(value, i);
 

@@ -172,22 +172,10 @@ static struct generation *finish(struct compilation *c, const char *name) {
 }
 
 static struct generation *compile_source(struct compilation *c, const char *name) {
-	struct generation *result = NULL;
-
-	if (!c->source.usable)
+	if (!c->source.usable || !compilation_parse(c, BOOK_MAIN))
 		return NULL;
-	/* No include directive is left in the text; were there one, it would
-	 * find nothing below a device. */
-	config_set_include_dir(&c->config, "/dev/null");
-	if (config_read_string(&c->config, c->source.text) == CONFIG_TRUE) {
-		if (!c->places_only)
-			check_settings(c, BOOK_MAIN);
-		compile_all(c, name);
-		result = finish(c, name);
-	} else {
-		compilation_syntax_error(c);
-	}
-	return result;
+	compile_all(c, name);
+	return finish(c, name);
 }
 
 /* The file, or a text under this name. */
@@ -201,7 +189,6 @@ static struct generation *compile(struct compilation *c, const char *name, const
 		source_read_file(&c->source, name, &c->report);
 	else
 		source_read_text(&c->source, text, name, &c->report);
-	config_init(&c->config);
 	result = compile_source(c, name);
 	report_end(&c->report);
 	return result;
@@ -211,7 +198,8 @@ static struct generation *compile_and_free(struct compilation *c, const char *na
     const char *text, struct config_messages *messages) {
 	struct generation *result = compile(c, name, text, messages);
 
-	config_destroy(&c->config);
+	if (c->source.usable)
+		config_destroy(&c->config);
 	source_free(&c->source);
 	map_free(&c->names);
 	return result;

@@ -263,7 +263,7 @@ static size_t name_in_line(const char *text, unsigned line, const char **name) {
 	return length;
 }
 
-void compilation_syntax_error(struct compilation *c) {
+static void compilation_syntax_error(struct compilation *c) {
 	unsigned line = (unsigned)config_error_line(&c->config), file_line;
 	const char *file = source_place(&c->source, line, &file_line), *name = "";
 	const char *error = config_error_text(&c->config);
@@ -276,4 +276,18 @@ void compilation_syntax_error(struct compilation *c) {
 	else
 		report_add(&c->report, MESSAGE_ERROR, file, file_line, line, "%s%s", error,
 		    syntax_hint(error));
+}
+
+bool compilation_parse(struct compilation *c, enum setting_book book) {
+	config_init(&c->config);
+	/* No include directive is left in the text; were there one, it would
+	 * find nothing below a device. */
+	config_set_include_dir(&c->config, "/dev/null");
+	if (config_read_string(&c->config, c->source.text) != CONFIG_TRUE) {
+		compilation_syntax_error(c);
+		return false;
+	}
+	if (!c->places_only)
+		check_settings(c, book);
+	return true;
 }

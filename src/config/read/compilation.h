@@ -90,8 +90,9 @@ bool compilation_add_number(uint16_t *numbers, uint32_t *count, uint32_t most, u
 bool compilation_numbers(const config_setting_t *group, const char *path, uint16_t *numbers,
     uint32_t *count, uint32_t most);
 
-/* Says what libconfig had against the text. */
-void compilation_syntax_error(struct compilation *c);
+/* Begins `config` by the source, which is usable, and checks every setting.  False: it has no
+ * syntax. */
+bool compilation_parse(struct compilation *c, enum setting_book book);
 
 /* check.c: every setting is known, of its type and within its bounds. */
 void check_settings(struct compilation *c, enum setting_book book);

@@ -282,6 +282,8 @@ static bool parse_words_of_text(const struct setting *setting, const char *text,
 	size_t length = strlen(text);
 	int64_t low, high;
 	char lowest = setting->type == SETTING_TEXT ? ' ' : '!';
+	bool is_path = setting->type == SETTING_PATH || setting->type == SETTING_LOG ||
+	    setting->type == SETTING_PATH_OR_NONE;
 
 	for (size_t i = 0; i < length; i++)
 		if (text[i] < lowest || text[i] > '~') {
@@ -298,18 +300,13 @@ static bool parse_words_of_text(const struct setting *setting, const char *text,
 		out->text = NULL;
 		return true;
 	}
-	if (setting->type == SETTING_PATH_OR_NONE && text[0] != '/') {
-		explain(why, why_size, "must be an absolute path, beginning with /,", text, "or none");
-		return false;
-	}
 	/* where it may be empty it stands for none */
-	if (setting->type == SETTING_LOG && text[0] != '/' && length > 0 && !sd_log_is(text)) {
-		explain(why, why_size, "must be an absolute path, beginning with /,", text,
-		    "or journal:");
-		return false;
-	}
-	if (setting->type == SETTING_PATH && text[0] != '/' && length > 0) {
-		explain(why, why_size, "must be an absolute path,", text, "beginning with /");
+	if (is_path && text[0] != '/' && (length > 0 || setting->type == SETTING_PATH_OR_NONE) &&
+	    (setting->type != SETTING_LOG || !sd_log_is(text))) {
+		explain(why, why_size, "must be an absolute path,", text,
+		    setting->type == SETTING_PATH ? "beginning with /" :
+		    setting->type == SETTING_LOG ? "beginning with /, or journal:" :
+		    "beginning with /, or none");
 		return false;
 	}
 	out->text = text;

@@ -274,14 +274,8 @@ static void compile_file(struct compilation *c) {
 static void compile_source(struct compilation *c, struct source *source) {
 	struct compilation own = { .source = *source, .report = c->report, .block = c->block };
 
-	config_init(&own.config);
-	config_set_include_dir(&own.config, "/dev/null");
-	if (config_read_string(&own.config, own.source.text) == CONFIG_TRUE) {
-		check_settings(&own, BOOK_PROVIDERS);
+	if (compilation_parse(&own, BOOK_PROVIDERS))
 		compile_file(&own);
-	} else {
-		compilation_syntax_error(&own);
-	}
 	config_destroy(&own.config);
 	map_free(&own.names);
 	c->report = own.report;
