@@ -124,8 +124,7 @@ static bool windows_fit(const struct generation *g) {
 	    g->destinations_count) ||
 	    !texts_fit(g, g->destinations_names, g->destinations_mask_count))
 		return false;
-	list = (const struct generation_destinations *)(const void *)
-	    ((const char *)g + g->destinations);
+	list = generation_at(g, g->destinations);
 	for (uint32_t i = 0; i < g->destinations_count; i++)
 		if (!window_fits(g, list[i].window))
 			return false;
@@ -229,49 +228,41 @@ bool generation_site_routes(const struct generation *g, const struct generation_
 bool generation_site_excludes(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length,
     const char **reason) {
-	const uint32_t *reasons = (const uint32_t *)(const void *)
-	    ((const char *)g + mta->site_reasons);
 	uint32_t rule = match(g, mta->site_excluded_index, NULL, domain, length);
 
 	if (rule == CLASS_NO_RULE && (mta->transport == 0 ||
 	    generation_site_routes(g, mta, domain, length)))
 		return false;
 	if (reason != NULL)
-		*reason = rule < mta->site_excluded_count ? generation_text(g, reasons[rule]) : "";
+		*reason = rule < mta->site_excluded_count ?
+		    generation_text_of(g, mta->site_reasons, rule) : "";
 	return true;
 }
 
 const char *generation_site_listed(const struct generation *g, unsigned mta, uint32_t number) {
 	const struct generation_mta *row = &g->mtas[mta];
-	const uint32_t *names = (const uint32_t *)(const void *)
-	    ((const char *)g + row->site_route_names);
-	const uint32_t *routes = (const uint32_t *)(const void *)
-	    ((const char *)g + row->site_routes);
-	const char *name = row->site_route_names == 0 ? "" : generation_text(g, names[number]);
+	const char *name = row->site_route_names == 0 ? "" :
+	    generation_text_of(g, row->site_route_names, number);
 	size_t length = strlen(name);
 
-	return *name != '\0' && *generation_text(g, routes[number]) != '\0' &&
+	return *name != '\0' && *generation_text_of(g, row->site_routes, number) != '\0' &&
 	    match(g, row->site_route_index, NULL, name, length) == number &&
 	    !generation_site_excludes(g, row, name, length, NULL) ? name : "";
 }
 
 const char *generation_site_next_hop(const struct generation *g,
     const struct generation_mta *mta, const char *domain, size_t length) {
-	const uint32_t *routes = (const uint32_t *)(const void *)
-	    ((const char *)g + mta->site_routes);
 	uint32_t rule = match(g, mta->site_route_index, NULL, domain, length);
 
 	if (rule == CLASS_NO_RULE || rule >= mta->site_route_count)
 		return mta->transport != 0 ? "" : generation_text(g, mta->relayhost);
-	return generation_text(g, routes[rule]);
+	return generation_text_of(g, mta->site_routes, rule);
 }
 
 /* "0123456789abcdef /etc/postfix/main.cf"; site.c has made sure of it. */
 const char *generation_site_watch(const struct generation *g,
     const struct generation_mta *mta, uint32_t number, uint64_t *stamp) {
-	const uint32_t *texts = (const uint32_t *)(const void *)
-	    ((const char *)g + mta->site_watches);
-	const char *text = generation_text(g, texts[number]);
+	const char *text = generation_text_of(g, mta->site_watches, number);
 	char *end;
 
 	*stamp = strtoull(text, &end, 16);

@@ -10,6 +10,17 @@ static inline const void *generation_at(const struct generation *g, uint32_t off
 	return (const char *)g + offset;
 }
 
+/* One of an array of numbers, or of texts. */
+static inline uint32_t generation_number_of(const struct generation *g, uint32_t array,
+    uint32_t place) {
+	return ((const uint32_t *)generation_at(g, array))[place];
+}
+
+static inline const char *generation_text_of(const struct generation *g, uint32_t array,
+    uint32_t place) {
+	return generation_text(g, generation_number_of(g, array, place));
+}
+
 static inline bool array_fits(const struct generation *g, uint32_t offset, uint64_t count,
     size_t size, size_t alignment) {
 	return count == 0 || (offset >= sizeof(*g) && offset % alignment == 0 &&

@@ -11,14 +11,6 @@
 #include "config/generation/generation_internal.h"
 #include "policy/limit/class.h"
 
-static const struct generation_window *window_at(const struct generation *g, uint32_t offset) {
-	return generation_at(g, offset);
-}
-
-static uint32_t number_at(const struct generation *g, uint32_t array, uint32_t place) {
-	return ((const uint32_t *)generation_at(g, array))[place];
-}
-
 /* The first element of destinations[] that has this name, by whatever transport, or NULL. */
 static const struct generation_destinations *find_destinations(const struct generation *g,
     const char *full, size_t full_length) {
@@ -36,23 +28,22 @@ static const struct generation_destinations *find_destinations(const struct gene
 	    known ? &address : NULL, name, length);
 	if (mask >= g->destinations_mask_count)
 		return NULL;
-	return (const struct generation_destinations *)(const void *)
-	    ((const char *)g + g->destinations) + number_at(g, g->destinations_masks, mask);
+	return (const struct generation_destinations *)generation_at(g, g->destinations) +
+	    generation_number_of(g, g->destinations_masks, mask);
 }
 
 const char *generation_destination_name(const struct generation *g, uint32_t number) {
 	return number >= g->destinations_mask_count ? "" :
-	    generation_text(g, number_at(g, g->destinations_names, number));
+	    generation_text_of(g, g->destinations_names, number);
 }
 
 /* What the group at `offset` gives. */
 static void apply_window(const struct generation *g, uint32_t offset, struct window_settings *out,
     bool *debug) {
-	const struct generation_window *window;
+	const struct generation_window *window = generation_at(g, offset);
 
 	if (offset == 0)
 		return;
-	window = window_at(g, offset);
 #define X(symbol, name, field, read) \
 	if ((window->given >> WINDOW_PARAMETER_##symbol & 1) != 0) \
 		out->field = window->settings.field;
@@ -94,7 +85,7 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 
 static void add_source(const struct generation *g, const char *what, uint32_t offset,
     struct generation_window_source *out, unsigned *count) {
-	const struct generation_window *window = window_at(g, offset);
+	const struct generation_window *window = generation_at(g, offset);
 
 	if (offset != 0)
 		out[(*count)++] = (struct generation_window_source){ what,
@@ -152,7 +143,7 @@ uint32_t generation_match_provider(const struct generation *g,
 	if (g->provider_index == 0)
 		return GENERATION_NO_PROVIDER;
 	mask = class_index_match((const char *)g + g->provider_index, relay, relay_name, length);
-	return mask < g->provider_mask_count ? number_at(g, g->provider_masks, mask) :
+	return mask < g->provider_mask_count ? generation_number_of(g, g->provider_masks, mask) :
 	    GENERATION_NO_PROVIDER;
 }
 
@@ -179,12 +170,10 @@ uint32_t generation_window_provider(const struct generation *g, const char *name
 
 const struct generation_provider *generation_provider(const struct generation *g,
     uint32_t index) {
-	return (const struct generation_provider *)(const void *)
-	    ((const char *)g + g->providers) + index;
+	return (const struct generation_provider *)generation_at(g, g->providers) + index;
 }
 
 const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
     uint32_t index) {
-	return (const struct generation_reply_rule *)(const void *)
-	    ((const char *)g + g->reply_rules) + index;
+	return (const struct generation_reply_rule *)generation_at(g, g->reply_rules) + index;
 }
