@@ -268,7 +268,7 @@ static bool has_fallen(uint32_t before, uint32_t ceiling) {
 
 static void set_running(struct feed_destination *destination, struct destination_state *state,
     int64_t now_ns) {
-	uint32_t running = feed_running(destination, now_ns);
+	uint32_t running = level_running(&destination->level, now_ns);
 
 	destination->told_running = running;
 	state->running = (uint16_t)(running < UINT16_MAX ? running : UINT16_MAX);
