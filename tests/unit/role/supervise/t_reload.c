@@ -14,7 +14,8 @@
 #include "role/supervise/supervisor.h"
 
 static struct supervisor supervisor;
-static char path[] = "/tmp/postern-t-reload-XXXXXX";
+static char directory[] = "/tmp/postern-t-reload-XXXXXX";
+static char path[64];		/* alone in it: a providers.conf beside it would be read */
 static char last_line[1024];
 static int orders_fd;		/* the keeper's end */
 static struct keeper_order answer;	/* number 0: none came */
@@ -49,9 +50,9 @@ static int begin(void **state) {
 	struct config_messages messages;
 	struct generation *given;
 	struct diag diag;
-	int fd = mkstemp(path);
 
-	close(fd);
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/conf", directory);
 	log_redirect(on_line, NULL);
 	last_line[0] = '\0';
 	answer.number = 0;
@@ -75,7 +76,8 @@ static int end(void **state) {
 	close(supervisor.generation_fd);
 	generation_memory_unmap(supervisor.generation);
 	unlink(path);
-	snprintf(path, sizeof(path), "/tmp/postern-t-reload-XXXXXX");
+	rmdir(directory);
+	snprintf(directory, sizeof(directory), "/tmp/postern-t-reload-XXXXXX");
 	return 0;
 }
 
