@@ -44,6 +44,7 @@ int lab_main(int argc, char **argv);
 
 int lab_WINDOW(struct lab *lab);
 int lab_PACE(struct lab *lab);
+int lab_WARM(struct lab *lab);
 int lab_WORKERS(struct lab *lab);
 int lab_QUEUE(struct lab *lab);
 int lab_SCHEDULE(struct lab *lab);

@@ -45,21 +45,11 @@ static bool parse_law(void *values, const char *text) {
 	return false;
 }
 
-/* "N/T"; the burst stays. */
-static bool parse_rate(struct rate_limit *rate, const char *text, size_t length, uint32_t most) {
-	const char *slash = memchr(text, '/', length);
-	char duration[32];
-
-	return slash != NULL &&
-	    option_parse_count(text, (size_t)(slash - text), 1, most, &rate->count) &&
-	    text_copy(duration, sizeof(duration), slash + 1, length - (size_t)(slash + 1 - text)) &&
-	    option_parse_duration(duration, NS_PER_SECOND, DAY, &rate->period_ns);
-}
-
+/* The burst stays. */
 static bool parse_pace_rate(struct rate_limit *rate, const char *text) {
 	struct pace_settings settings = pace_defaults;
 
-	if (!parse_rate(rate, text, strlen(text), UINT32_MAX))
+	if (!text_to_rate(text, &rate->count, &rate->period_ns))
 		return false;
 	settings.floor = *rate;
 	return pace_settings_are_sound(&settings);
@@ -83,17 +73,18 @@ static bool parse_low(void *values, const char *text) {
 	return parse_pace_rate(&((struct choices *)values)->simulation.rules.low, text);
 }
 
-/* "30/1m,60@2h": the list without the time of the first. */
+/* "30/1m,60@2h": a rate, and the list without the time of the first. */
 static bool parse_site(void *values, const char *text) {
 	struct paced_site *site = &((struct choices *)values)->simulation.site;
 	size_t length = strcspn(text, ","), digits = strcspn(text, "/");
-	struct rate_limit rate = { .count = 0 };
-	char list[512];
+	char first[32], list[512];
+	uint32_t count;
 
-	if (!parse_rate(&rate, text, length, PACED_LIMIT_MAX) ||
-	    text_append(list, sizeof(list), 0, "%.*s%s", (int)digits, text, text + length) >= sizeof(list))
+	if (!text_copy(first, sizeof(first), text, length) ||
+	    !text_to_rate(first, &count, &site->per_ns) || site->per_ns < NS_PER_SECOND ||
+	    site->per_ns > DAY || text_append(list, sizeof(list), 0, "%.*s%s", (int)digits, text,
+		text + length) >= sizeof(list))
 		return false;
-	site->per_ns = rate.period_ns;
 	site->limit_count = option_parse_counts(list, true, PACED_LIMIT_MAX, DAY, site->limits,
 	    PACED_CHANGES_MAX);
 	return site->limit_count > 0;
