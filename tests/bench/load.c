@@ -121,11 +121,15 @@ static void send_out(struct load_connection *connection) {
 
 static void open_connection(struct load_connection *connection) {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = connection };
+	bool each = load.protocol->connection_each;
 
-	connection->fd = socket(load.address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	connection->fd = socket(load.address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC |
+	    (each ? SOCK_NONBLOCK : 0), 0);
 	if (connection->fd < 0)
 		fail("socket");
-	if (connect(connection->fd, &load.address.any, load.address_length) != 0)
+	/* a kernel that refuses is an answer, too: it is read as one that hung up */
+	if (connect(connection->fd, &load.address.any, load.address_length) != 0 &&
+	    !(each && (errno == EINPROGRESS || errno == ECONNREFUSED)))
 		fail(load.place);
 	connection->in_length = 0;
 	if (epoll_ctl(load.poll, EPOLL_CTL_ADD, connection->fd, &event) != 0)
@@ -140,13 +144,13 @@ static void begin(struct load_connection *connection) {
 		connection->fd = -1;
 		return;
 	}
+	connection->sent_ns = now_ns();
 	if (connection->fd < 0)
 		open_connection(connection);
 	connection->serial = load.begun++;
 	connection->step = 0;
 	connection->out_length = 0;
 	load.protocol->begin(connection);
-	connection->sent_ns = now_ns();
 	send_out(connection);
 }
 

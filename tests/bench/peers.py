@@ -5,8 +5,10 @@
     questions   quotas of logins: RCPT and END-OF-MESSAGE over the policy protocol, admitted and
                 refused, against postfwd, policyd-rate-limit and postgrey
     sessions    counts of clients: a session's question, against anvil and a counter in Redis
-    refused     the whole path of a refused session: from its connect to the end, over TCP
-    mail        messages through a real Postfix with nothing, by policy, by milter, by both
+    refused     the whole path of a refused session: from its connect to the end, over TCP, against
+                anvil, HAProxy and a rule of nftables
+    mail        messages through a real Postfix with nothing, by policy, by milter, by both, and
+                with lanes; and with rspamd as its milter
 
 The same load for all of a part, medians of N runs (5) in turn; CPU is that of all processes of
 a server, those that have ended included.  Prints a table a part; contrib/benchmarks.md has
@@ -14,6 +16,7 @@ them as they were printed, and says what cannot be compared.  What is not instal
 Private to itself: needs root.
 """
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -28,6 +31,7 @@ import cpu
 from servers import BENCH, SOURCE, Server, load, start_daemon, wait_for, warm_up
 
 sys.path.insert(0, str(SOURCE / "tests/mta"))
+from lib.outbound import Outbound                   # noqa: E402
 from lib.postern import Postern, one_class          # noqa: E402
 from lib.postfix import Postfix, conf_service, listening    # noqa: E402
 from lib.smtp import Session                        # noqa: E402
@@ -263,23 +267,26 @@ PORT, FRONT = 2025, 3025
 class Refusing:
     """A service on FRONT or PORT with one session open and no place for another."""
 
-    def __init__(self, test, service, main_text="", classes=True, front=None):
+    def __init__(self, test, service, main_text="", classes=True, front=None, gate=False):
         self.test = test
         self.postfix = Postfix(test, [service], name=f"refusing{test.checks}", main=(
             "smtpd_client_event_limit_exceptions =\n" + main_text))
         self.pids, self.postern, self.front = [], None, None
         if classes:
             self.postern = Postern(test, [one_class("here", 1, [PORT])], spool=self.postfix.spool,
-                                   name=f"postern{test.checks}")
+                                   name=f"postern{test.checks}", edit=only_class if gate else None)
             self.postern.start()
             self.pids.append(self.postern.process.pid)
         self.postfix.start(PORT)
         self.pids.append(self.postfix.master())
         if front:
             self.front = front(test)
-            self.pids.append(self.front.pid)
-        self.port = FRONT if front else PORT
+            if self.front:
+                self.pids.append(self.front.pid)
+        self.port = FRONT if self.front else PORT
         self.held = Session(("127.0.0.1", self.port))
+        if gate:
+            test.wait_for(lambda: self.postern.status()["gate"] == "shut", "the gate is shut")
 
     def end(self):
         self.held.close()
@@ -288,6 +295,27 @@ class Refusing:
                 process.send_signal(signal.SIGTERM)
                 process.wait(20)
         self.postfix.stop()
+        subprocess.run([program("nft"), "flush", "ruleset"], check=True)
+
+
+def only_class(text):
+    """One class, so that it is every class, and the gate in the kernel."""
+    text = re.sub(r"^classes = \(.*\Z", "classes = (\n" + one_class("here", 1, [PORT]) + " );\n",
+                  text, flags=re.M | re.S)
+    return re.sub(r"^#gate = .*$", f'gate = {{ command = [ "{SOURCE}/contrib/gate-nftables" ]; }};',
+                  text, flags=re.M)
+
+
+def nftables(test):
+    """No process: a rule of the kernel's, in this network namespace."""
+    del test
+    subprocess.run([program("nft"), "-f", "-"], check=True, text=True, input=f"""
+add table inet peers
+add set inet peers clients {{ type ipv4_addr; flags dynamic; size 65536; }}
+add chain inet peers input {{ type filter hook input priority 0; }}
+add rule inet peers input tcp dport {PORT} ct state new add @clients {{ ip saddr ct count over 1 }} \
+    reject with tcp reset
+""")
 
 
 def haproxy(test):
@@ -317,18 +345,20 @@ def service_of(name):
 
 
 REFUSED = (("smtpd and anvil: smtpd_client_connection_count_limit", "",
-            "smtpd_client_connection_count_limit = 1\n", False, None),
-           ("smtpd and Postern by policy", "policy", "", True, None),
-           ("smtpd and Postern by milter", "milter", "", True, None),
-           ("smtpd and Postern by both", "both", "", True, None),
-           ("HAProxy in front: conn_cur of a stick table", "", "", False, haproxy))
+            "smtpd_client_connection_count_limit = 1\n", False, None, False),
+           ("smtpd and Postern by policy", "policy", "", True, None, False),
+           ("smtpd and Postern by milter", "milter", "", True, None, False),
+           ("smtpd and Postern by both", "both", "", True, None, False),
+           ("Postern's gate, every class full", "policy", "", True, None, True),
+           ("HAProxy in front: conn_cur of a stick table", "", "", False, haproxy, False),
+           ("nftables: ct count of an address", "", "", False, nftables, False))
 
 
 def refused(test):
     def one_run(row, connections, limit):
         del limit
-        _, service, main_text, classes, front = row
-        site = Refusing(test, service_of(service), main_text, classes, front)
+        _, service, main_text, classes, front, gate = row
+        site = Refusing(test, service_of(service), main_text, classes, front, gate)
         units = 400 if connections == 1 else 4000
         try:
             before = sum(map(cpu.used_ns, site.pids))
@@ -353,25 +383,67 @@ def refused(test):
 SINK = 2599
 
 
+MAIL_MAIN = "mynetworks = 127.0.0.0/8\nsmtpd_client_event_limit_exceptions = 127.0.0.0/8\n"
+
+
+def rspamd(test):
+    """Its proxy as a milter and its limits of rates in Redis; no other module."""
+    here = Path(tempfile.mkdtemp(prefix="rspamd.", dir=test.directory))
+    here.chmod(0o777)
+    store = Redis(here)
+    (here / "tld").write_text("com\norg\n")    # all of them are compiled for minutes
+    (here / "rspamd.conf").write_text(f"""
+options {{ pidfile = "{here}/pid"; tempdir = "{here}"; url_tld = "{here}/tld"; filters = "";
+  dns {{ nameserver = ["127.0.0.1"]; }} }}
+logging {{ type = "file"; filename = "{here}/log"; level = "error"; }}
+worker "rspamd_proxy" {{ bind_socket = "127.0.0.1:{FRONT}"; milter = yes; timeout = 60s;
+  upstream "local" {{ default = yes; self_scan = yes; }} }}
+modules {{ path = "/usr/share/rspamd/plugins"; }}
+lua = "/usr/share/rspamd/rules/rspamd.lua";
+redis {{ servers = "{store.path}"; }}
+ratelimit {{ rates {{ to = {{ bucket {{ burst = 1000000; rate = "1000000 / 1s"; }} }} }} }}
+""")
+    process = test.spawn([program("rspamd"), "-f", "-i", "-c", here / "rspamd.conf"], "rspamd")
+    test.wait_for(lambda: listening(FRONT), "rspamd listens")
+    return [process, store.process]
+
+
 class Mail:
     """A Postfix that takes mail on PORT and brings it to smtp-sink."""
 
     def __init__(self, test, way):
         self.test = test
-        self.sink = test.spawn([program("smtp-sink"), "-u", USER, f"127.0.0.1:{SINK}", "1000"],
-                               "smtp-sink")
+        self.servers = [test.spawn([program("smtp-sink"), "-u", USER, f"127.0.0.1:{SINK}", "1000"],
+                                   "smtp-sink")]
         test.wait_for(lambda: listening(SINK), "smtp-sink listens")
-        self.postfix = Postfix(test, [service_of(way)], name=f"mail{test.checks}", main=(
-            f"transport_maps = static:smtp:[127.0.0.1]:{SINK}\nmynetworks = 127.0.0.0/8\n"
-            "smtpd_client_event_limit_exceptions = 127.0.0.0/8\n"))
-        self.pids, self.postern = [], None
+        getattr(self, f"make_{way}", self.make_inbound)(way, f"mail{test.checks}")
+        self.pids = [process.pid for process in self.servers[1:]] + [self.postfix.master()]
+
+    def make_inbound(self, way, name):
+        test = self.test
+        self.postfix = Postfix(test, [service_of(way)], name=name, main=MAIL_MAIN + (
+            f"transport_maps = static:smtp:[127.0.0.1]:{SINK}\n"))
         if way:
-            self.postern = Postern(test, [one_class("here", 1000, [PORT])], spool=self.postfix.spool,
-                                   name=f"postern{test.checks}")
-            self.postern.start()
-            self.pids.append(self.postern.process.pid)
+            postern = Postern(test, [one_class("here", 1000, [PORT])], spool=self.postfix.spool,
+                              name=f"postern{test.checks}")
+            postern.start()
+            self.servers.append(postern.process)
         self.postfix.start(PORT)
-        self.pids.append(self.postfix.master())
+
+    def make_lanes(self, way, name):
+        """Outbound alone: each message asks postern-lookup, its result is read from the log."""
+        site = Outbound(self.test, PORT, [one_class("all", 1000)], name=name,
+                        main=MAIL_MAIN + f"relayhost = [127.0.0.1]:{SINK}\n")
+        del way
+        self.postfix = site.postfix
+        self.servers.append(site.postern.process)
+
+    def make_rspamd(self, way, name):
+        del way
+        self.servers += rspamd(self.test)
+        self.postfix = Postfix(self.test, [service_of("")], name=name, main=MAIL_MAIN + (
+            f"transport_maps = static:smtp:[127.0.0.1]:{SINK}\nsmtpd_milters = inet:127.0.0.1:{FRONT}\n"))
+        self.postfix.start(PORT)
 
     def run(self, count):
         before, began = sum(map(cpu.used_ns, self.pids)), time.monotonic()
@@ -383,20 +455,25 @@ class Mail:
         return count / seconds, (sum(map(cpu.used_ns, self.pids)) - before) / 1000 / count
 
     def end(self):
-        for process in (self.postern and self.postern.process, self.sink):
-            if process:
-                process.send_signal(signal.SIGTERM)
-                process.wait(20)
+        for process in reversed(self.servers):
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
         self.postfix.stop()
 
 
 def mail(test, count=1500):
     ways = {"": "Postfix alone", "policy": "Postern by policy", "milter": "Postern by milter",
-            "both": "Postern by both"}
+            "both": "Postern by both", "lanes": "Postern by lanes and hints, outbound",
+            "rspamd": "rspamd by milter, only its ratelimit"}
     runs = {way: [] for way in ways}
     for _ in range(test.arguments.runs):
-        for way in ways:
-            site = Mail(test, way)
+        for way in list(ways):
+            try:
+                site = Mail(test, way)
+            except Absent as reason:
+                test.say(f"not installed: {reason}")
+                del ways[way]
+                continue
             site.run(200)
             runs[way].append(site.run(count))
             site.end()
