@@ -16,6 +16,7 @@ them as they were printed, and says what cannot be compared.  What is not instal
 Private to itself: needs root.
 """
 import os
+import platform
 import re
 import shutil
 import signal
@@ -486,7 +487,25 @@ def mail(test, count=1500):
     test.check(True, "mail went through")
 
 
+PACKAGES = ("postfix", "postfwd", "policyd-rate-limit", "postgrey", "redis-server", "haproxy", "nftables",
+            "rspamd")
+
+
+def machine():
+    """What the figures depend on."""
+    models = {line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+              if line.startswith("model name")}
+    print(f"{os.cpu_count()} processors ({', '.join(sorted(models)) or platform.machine()}), Linux "
+          f"{platform.release()}, load average {os.getloadavg()[0]:.2f} before")
+    for package in PACKAGES:
+        done = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${Version}", package],
+                              capture_output=True, text=True)
+        if done.returncode == 0:
+            print(done.stdout)
+
+
 def body(test):
+    machine()
     for part in test.arguments.only.split(","):
         {"questions": questions, "sessions": sessions, "refused": refused, "mail": mail}[part](test)
 
