@@ -367,10 +367,12 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
 }
 
+/* `allowed`: its part of the window. */
 static void queue_say(struct engine_hints *hints, const struct hint_queue *queue,
-    const struct window_view *view, struct hint_say *out) {
+    const struct window_view *view, uint32_t allowed, struct hint_say *out) {
 	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
 	lane_set lanes = queue->given & ~LANE_ORIGIN;
+	lane_set busy = lanes | (queue->used & ~LANE_ORIGIN);
 
 	*out = (struct hint_say){ .kind = HINTS_NOTHING };
 	if (view->observed || queue->owner.kind == DESTINATION_NONE)
@@ -388,9 +390,9 @@ static void queue_say(struct engine_hints *hints, const struct hint_queue *queue
 		out->lanes.begins = hint_class_bounds(hints, queue) && !hint_queue_is_full(hints,
 		    queue);
 		out->lanes.single_serial = queue->single_serial;
-		/* not those that were offered for a window that has fallen since */
+		/* not those that were offered for a part of it that has fallen since */
 		if (queue->singles > 0 && hints->now_ns < queue->single_ns + HINT_OFFER_NS &&
-		    lane_sum(widths, lanes) + queue->singles <= view->window) {
+		    lane_sum(widths, busy) + queue->singles <= allowed) {
 			out->lanes.single = (uint8_t)queue->single;
 			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
 			    queue->singles);
@@ -422,7 +424,7 @@ void hint_queue_look(struct engine_hints *hints, struct hint_queue *queue) {
 	int64_t now_ns = hints->now_ns;
 	struct window_view view;
 	struct hint_say new;
-	struct lane_now now;
+	struct lane_now now = { .allowed = 0 };
 
 	queue->dirty = false;
 	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
@@ -451,7 +453,7 @@ void hint_queue_look(struct engine_hints *hints, struct hint_queue *queue) {
 	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue))
 		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
 		    hint_queue_longest_ns(queue, now_ns)));
-	queue_say(hints, queue, &view, &new);
+	queue_say(hints, queue, &view, now.allowed, &new);
 	if (!say_is_same(&new, &queue->said)) {
 		queue->said = new;
 		hint_keys_tell_queue(hints, queue->hash, &queue->said);
