@@ -166,8 +166,9 @@ static void note_lane(struct engine *engine, const struct feed_result *result) {
 	/* what goes to a content filter is in no queue of the domain */
 	if (use.suspended && d->domain.length > 0)
 		use.width = 0;
-	else if (!judgement->cloned || d->domain.length == 0 || (judgement->owner.kind ==
-	    DESTINATION_RELAY && !is_next_hop_of(engine, generation, d, judgement)))
+	else if (!judgement->cloned || d->domain.length == 0 ||
+	    (judgement->owner.kind == DESTINATION_RELAY &&
+	    !is_next_hop_of(engine, generation, d, judgement)))
 		return;
 	use.domain = is_own(result) && result->key.hash != 0 ? result->key.hash :
 	    lane_uses_hash(engine->segment, d->domain.text, d->domain.length);

@@ -68,8 +68,8 @@ bool hint_queue_is_full(const struct engine_hints *hints, const struct hint_queu
 	if (queue->waiting == 0 || queue->last_ns == 0 || (class != NULL && class->quiet &&
 		hints->now_ns - queue->last_ns >= QUIET_NS))
 		return false;
-	return lane_drained_ns(queue->last_ns, 0, hint_queue_longest_ns(queue, hints->now_ns)) >
-	    hints->now_ns;
+	return hints->now_ns < lane_drained_ns(queue->last_ns, 0,
+	    hint_queue_longest_ns(queue, hints->now_ns));
 }
 
 uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queue *queue) {
@@ -79,8 +79,9 @@ uint32_t hint_class_use(const struct engine_hints *hints, const struct hint_queu
 	if (!hint_queue_is_full(hints, queue))
 		return 0;
 	/* of the transport itself only what runs is known */
-	return lane_sum(widths, lanes) + queue->singles + (queue->canary != LANE_WIDTHS_MAX ? 1 :
-	    0) + ((queue->used & LANE_ORIGIN) != 0 ? hint_queue_busy(queue, hints->now_ns) : 0);
+	return lane_sum(widths, lanes) + queue->singles +
+	    (queue->canary != LANE_WIDTHS_MAX ? 1 : 0) +
+	    ((queue->used & LANE_ORIGIN) != 0 ? hint_queue_busy(queue, hints->now_ns) : 0);
 }
 
 static void add_queue(struct engine_hints *hints, const struct hint_queue *queue) {

@@ -87,15 +87,14 @@ static void each_listed(const struct engine_hints *hints, void (*each)(void *con
 		    row->site_route_count;
 
 		for (uint32_t i = 0; i < count && i < LISTED_MAX; i++) {
-			const char *name = generation_site_listed(hints->generation, mta, i),
-			    *detail;
+			const char *name = generation_site_listed(hints->generation, mta, i);
+			const char *detail;
 			struct destination_seen seen;
 			size_t length = strlen(name);
 
 			if (length == 0 || length > SEGMENT_NAME_MAX ||
 			    hint_destination_doubt(hints->generation, (uint8_t)mta, name, length,
-			    NULL,
-				&detail) != HINT_DOUBT_NEVER_SEEN ||
+				NULL, &detail) != HINT_DOUBT_NEVER_SEEN ||
 			    (destinations_find(hints->engine->segment, name, length, &seen) &&
 				(seen.cloned_by | seen.other_by) != 0))
 				continue;

@@ -346,8 +346,8 @@ static void look_soon(struct engine_hints *hints, const char *name) {
 
 	if (hints->generation->mta_count == 0 || hints->generation->mtas[last].transport == 0 ||
 	    generation_transport_prefix(name, strlen(name)) != 0 ||
-	    !windows_owner_named(hints->generation, name, strlen(name), &owner) || owner.kind ==
-	    DESTINATION_DOMAIN)
+	    !windows_owner_named(hints->generation, name, strlen(name), &owner) ||
+	    owner.kind == DESTINATION_DOMAIN)
 		return;
 	(void)windows_view(hints->engine, hints->generation, &owner, hints->now_ns, &view);
 	if (is_stopped(&view))

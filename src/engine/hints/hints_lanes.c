@@ -173,8 +173,9 @@ static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue
 	rest = shared->rest;
 	waiting = shared->waiting;
 	if (queue->waiting == 0) {
-		rest -= hint_queue_busy(queue, hints->now_ns) < rest ? hint_queue_busy(queue,
-		    hints->now_ns) : rest;
+		uint32_t busy = hint_queue_busy(queue, hints->now_ns);
+
+		rest -= busy < rest ? busy : rest;
 		waiting++;
 	}
 	return lane_share(window, rest, waiting);
@@ -244,8 +245,8 @@ static bool choose(struct engine_hints *hints, struct hint_queue *queue,
 
 	if (bound)
 		allowed = part;
-	harmful = is_harmful(queue, mta, view, allowed, hints->now_ns) || (bound &&
-	    lane_sum(&mta->widths, queue->given) > allowed);
+	harmful = is_harmful(queue, mta, view, allowed, hints->now_ns) ||
+	    (bound && lane_sum(&mta->widths, queue->given) > allowed);
 	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, hints->now_ns),
 		.given = queue->given,
 		.used = in_use(queue, view), .waiting = queue->waiting,
@@ -254,8 +255,8 @@ static bool choose(struct engine_hints *hints, struct hint_queue *queue,
 		.singles = queue->singles, .canary = queue->canary,
 		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
 		.limited = harmful,
-		.patient = queue->wide_ns != 0 && (is_share(view) || bound || hints->now_ns -
-		    queue->wide_ns >= PATIENCE_NS) };
+		.patient = queue->wide_ns != 0 && (is_share(view) || bound ||
+		    hints->now_ns - queue->wide_ns >= PATIENCE_NS) };
 	if (queue->wide_ns != 0 && !now->patient)
 		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
 	lane_choose(&mta->widths, now, &choice);
@@ -387,8 +388,8 @@ static void queue_say(struct engine_hints *hints, const struct hint_queue *queue
 			out->lanes.serial = queue->serial;
 			out->lanes.canary_ns = queue->issued_ns;
 		}
-		out->lanes.begins = hint_class_bounds(hints, queue) && !hint_queue_is_full(hints,
-		    queue);
+		out->lanes.begins = hint_class_bounds(hints, queue) &&
+		    !hint_queue_is_full(hints, queue);
 		out->lanes.single_serial = queue->single_serial;
 		/* not those that were offered for a part of it that has fallen since */
 		if (queue->singles > 0 && hints->now_ns < queue->single_ns + HINT_OFFER_NS &&
