@@ -59,6 +59,10 @@ static int begin(void **state) {
 	answer_report.fd = -1;
 	configure();
 	given = config_compile(path, &messages);
+	for (size_t i = 0; i < messages.count; i++)
+		print_message("%s:%d: %s\n", messages.list[i].file, messages.list[i].line,
+		    messages.list[i].text);
+	assert_non_null(given);
 	supervisor = (struct supervisor){ .config_file = path,
 		.generation_fd = generation_memory_make(given, &diag) };
 	free(given);
