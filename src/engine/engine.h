@@ -41,7 +41,6 @@ struct session_ref {
 	uint16_t serial;
 	uint32_t slot;		/* number over all shards, + 1; 0: none */
 	uint8_t direction;	/* enum session_direction */
-	uint8_t joined;		/* SESSION_FLAG_JOINED, as it was */
 };
 
 /* A process: pid and when it started (base/process.h), so that another one with the same pid is

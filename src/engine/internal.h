@@ -88,8 +88,7 @@ static inline struct session_ref ref_of(const struct session *session,
 	return (struct session_ref){ .client = session->client,
 		.client_port = session->client_port,
 		.serial = session->serial, .slot = slot + 1,
-		.direction = session->control.direction,
-		.joined = session->control.flags & SESSION_FLAG_JOINED };
+		.direction = session->control.direction };
 }
 
 enum ref_state {

@@ -102,6 +102,9 @@ static long futex(const _Atomic uint32_t *word, int operation, uint32_t value,
 		fibers_pass(NS_PER_MS);
 	else if (fiber_wait((const void *)word, until_ns))
 		return 0;
+	else if ((*word & FUTEX_TID_MASK) == 0 && wait != NULL &&
+	    !fibers_pend((const void *)word))
+		world_fail("wake", "%s waits for a lock that nobody holds", process_current()->name);
 	errno = ETIMEDOUT;
 	return -1;
 }

@@ -9,12 +9,24 @@
 #include "segment/decision/decisions.h"
 #include "tests/machine/world.h"
 
+#define CLASSES_MAX 8
+
 static struct segment *segment;
+static int64_t wrong_since_ns[CLASSES_MAX];	/* a class turns away though it has room; 0: not */
 static const struct generation *generation;
 
 void check_begin(struct segment *of, const struct generation *in_force) {
 	segment = of;
 	generation = in_force;
+}
+
+static const char *client_text(const struct address *client, uint16_t port) {
+	static char text[ADDRESS_TEXT_MAX + 8];
+	char address[ADDRESS_TEXT_MAX];
+
+	address_format(client, address);
+	snprintf(text, sizeof(text), "%s[%u]", address, port);
+	return text;
 }
 
 static bool is_admitted(const struct tcp *tcp) {
@@ -37,6 +49,42 @@ static bool has_slot(const struct tcp *tcp) {
 		}
 	}
 	return false;
+}
+
+/* Of one host, where the class limits its clients. */
+static void check_client(const struct tcp *tcp) {
+	const struct generation_class *class = generation_class(generation, tcp->class_index);
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		count += is_admitted(&tcps[i]) && tcps[i].class_index == tcp->class_index &&
+		    address_equal(&tcps[i].client, &tcp->client);
+	if (count > class->limits.client_sessions)
+		world_fail("client", "%s has %u sessions of %u",
+		    client_text(&tcp->client, tcp->client_port), count,
+		    class->limits.client_sessions);
+}
+
+/* What is counted may be over for a while, before anybody has seen it.  While the keeper is away
+ * who refuses looks, but not each time. */
+#define SEEN_NS (3 * NS_PER_SECOND / 2)
+#define LOOKS_NS (300 * NS_PER_MS)
+static void check_refusal(uint32_t class_index) {
+	const struct generation_class *class = generation_class(generation, class_index);
+	uint32_t count = tcps_ended(class_index, fibers_now_ns() - SEEN_NS);
+
+	if (world_plan()->lies > 0)
+		return;		/* nobody knows when an end is seen */
+	MUST(class_index < CLASSES_MAX);
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		count += tcps[i].state == TCP_OPEN && tcp_may_count(&tcps[i], class_index);
+	if (count >= class->limits.inbound)
+		wrong_since_ns[class_index] = 0;
+	else if (wrong_since_ns[class_index] == 0)
+		wrong_since_ns[class_index] = fibers_now_ns();
+	else if (fibers_now_ns() - wrong_since_ns[class_index] > LOOKS_NS)
+		world_fail("refused", "class %s has %u sessions of %u, and turns one away",
+		    generation_text(generation, class->name), count, class->limits.inbound);
 }
 
 /* Of those that live, and did not fail open. */
@@ -68,17 +116,25 @@ static void check_why(const struct tcp *tcp, const struct answer *answer) {
 		    (unsigned long long)answer->id);
 }
 
-void check_decision(struct policy_link *link, const struct answer *answer) {
+void check_decision(struct policy_link *link, const struct answer *answer, bool at_recipient) {
 	struct tcp *tcp = link->tcp;
 	enum verdict verdict = answer->decision.verdict;
 
-	if (tcp == NULL || tcp->number != link->number || tcp->state != TCP_OPEN)
+	if (tcp == NULL || tcp->number != link->number || tcp->state != TCP_OPEN) {
+		link->late = true;
+		if (answer->class_index != CLASS_NO_RULE)
+			tcp_was_admitted_late(answer->class_index);
 		return;
-	world_log("session %u: verdict %d reason %d count %u of %u", tcp->number, (int)verdict,
+	}
+	world_log("session %u: %s: verdict %d reason %d count %u of %u", tcp->number,
+	    process_current()->name, (int)verdict,
 	    (int)answer->decision.reason, answer->decision.count, answer->decision.limit);
 	if (answer->newly_decided && (verdict == VERDICT_REFUSE ||
+	    (verdict == VERDICT_DEFER && at_recipient) ||
 	    answer->decision.reason == REASON_UNUSABLE))
 		check_why(tcp, answer);
+	if (answer->decision.reason == REASON_UNUSABLE)
+		tcp->waited |= tcp->shown;
 	if (answer->decision.reason == REASON_UNUSABLE || answer->decision.reason == REASON_UNTRACKED)
 		tcp->heard = tcp->heard == HEARD_ADMIT ? HEARD_ADMIT : HEARD_FAILED_OPEN;
 	else if (verdict == VERDICT_DEFER)
@@ -88,7 +144,12 @@ void check_decision(struct policy_link *link, const struct answer *answer) {
 		tcp->heard = HEARD_ADMIT;
 		tcp->class_index = answer->class_index;
 		check_limit(answer->class_index);
+		check_client(tcp);
 	}
+	if (verdict == VERDICT_ADMIT && answer->class_index != CLASS_NO_RULE)
+		wrong_since_ns[answer->class_index] = 0;
+	if (answer->decision.reason == REASON_CLASS_INBOUND && verdict != VERDICT_ADMIT)
+		check_refusal(answer->class_index);
 }
 
 /* --- quiet ------------------------------------------------------------------------- */
@@ -99,15 +160,6 @@ static const struct tcp *tcp_of(const struct session *session) {
 		    address_equal(&tcps[i].client, &session->client))
 			return &tcps[i];
 	return NULL;
-}
-
-static const char *client_text(const struct address *client, uint16_t port) {
-	static char text[ADDRESS_TEXT_MAX + 8];
-	char address[ADDRESS_TEXT_MAX];
-
-	address_format(client, address);
-	snprintf(text, sizeof(text), "%s[%u]", address, port);
-	return text;
 }
 
 struct found {
@@ -180,7 +232,15 @@ static void check_clients(void) {
 		world_fail("clients", "clients count %u sessions, and have %u", counted, slots);
 }
 
-void check_quiet(void) {
+static void check_adopted(const struct found *found) {
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		if (tcps[i].state == TCP_OPEN && tcps[i].heard == HEARD_FAILED_OPEN &&
+		    !tcps[i].waited && !found->has[i])
+			world_fail("unseen", "session %u of %s failed open, and is not counted",
+			    tcps[i].number, client_text(&tcps[i].client, tcps[i].client_port));
+}
+
+void check_quiet(bool adopts) {
 	struct found found = { 0 };
 	uint32_t first, count;
 
@@ -193,6 +253,8 @@ void check_quiet(void) {
 		if (is_admitted(&tcps[i]) && !found.has[i])
 			world_fail("lost", "session %u of %s was admitted, lives, and is not counted",
 			    tcps[i].number, client_text(&tcps[i].client, tcps[i].client_port));
+	if (adopts)
+		check_adopted(&found);
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
 		if (segment->records[i].in_use != 0)
 			check_class((uint16_t)i);
@@ -208,8 +270,24 @@ static void touch(struct lock *lock, const char *what, uint32_t number) {
 	lock_release(lock);
 }
 
+/* Each slot that was in use once is in use, or in the free list. */
+static void check_free(uint32_t shard) {
+	uint32_t first, count, used = 0, free = 0;
+	uint32_t at = segment->session_shards[shard].free_head;
+
+	sessions_range(segment, shard, &first, &count);
+	for (uint32_t slot = first; slot < first + count; slot++)
+		used += session_load_control(segment, slot).state != SESSION_FREE;
+	for (; at != SEGMENT_NO_SLOT && free <= count; free++)
+		at = (uint32_t)segment->session_slots[at].words[1];
+	if (used + free != count || used != segment->session_shards[shard].used)
+		world_fail("slots", "shard %u has %u slots, %u in use (%u counted), %u free", shard,
+		    count, used, segment->session_shards[shard].used, free);
+}
+
 void check_end(void) {
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		check_free(i);
 		touch(&segment->session_shards[i].lock, "session shard", i);
 		touch(&segment->client_shards[i].lock, "client shard", i);
 	}

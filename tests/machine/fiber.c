@@ -220,6 +220,13 @@ struct process *process_current(void) {
 	return machine.current == NULL ? NULL : machine.current->process;
 }
 
+static const struct robust_list_head *robust_head(const struct fiber *fiber) {
+	if (fiber->robust == NULL || fiber == machine.current)
+		return fiber->robust;
+	return (const void *)((const char *)fiber->locals +
+	    ((const char *)fiber->robust - machine.locals));
+}
+
 /* What the kernel does with the locks that a dead thread held. */
 static void robust_one(const struct robust_list *entry, long offset, uint32_t thread) {
 	_Atomic uint32_t *word = (_Atomic uint32_t *)(void *)((const char *)entry + offset);
@@ -232,14 +239,11 @@ static void robust_one(const struct robust_list *entry, long offset, uint32_t th
 }
 
 static void robust_end(struct fiber *fiber) {
-	const struct robust_list_head *head = fiber->robust;
+	const struct robust_list_head *head = robust_head(fiber);
 	const struct robust_list *entry;
 
 	if (head == NULL)
 		return;
-	if (fiber != machine.current)
-		head = (const void *)((const char *)fiber->locals +
-		    ((const char *)head - machine.locals));
 	entry = head->list.next;
 	for (unsigned i = 0; entry != &fiber->robust->list && i < 64; i++) {
 		const struct robust_list *next = entry->next;
@@ -248,7 +252,11 @@ static void robust_end(struct fiber *fiber) {
 			robust_one(entry, head->futex_offset, fiber->thread);
 		entry = next;
 	}
-	robust_one(head->list_op_pending, head->futex_offset, fiber->thread);
+	entry = head->list_op_pending;
+	robust_one(entry, head->futex_offset, fiber->thread);
+	/* given back, and nobody woken yet: the kernel does that */
+	if (entry != NULL && *(const uint32_t *)(const void *)((const char *)entry + head->futex_offset) == 0)
+		(void)fibers_wake((const char *)entry + head->futex_offset, 1);
 }
 
 void process_kill(struct process *process) {
@@ -323,6 +331,21 @@ unsigned fibers_wake(const void *word, unsigned most) {
 	return count;
 }
 
+bool fibers_pend(const void *word) {
+	for (const struct fiber *f = machine.fibers; f != NULL; f = f->next) {
+		const struct robust_list_head *head = robust_head(f);
+		const char *lock;
+
+		if (f == machine.current || f->ended || f->waits_for != NULL || head == NULL ||
+		    head->list_op_pending == NULL)
+			continue;
+		lock = (const char *)head->list_op_pending + head->futex_offset;
+		if (place_of(&f->watched, lock) == place_of(&watched, word))
+			return true;
+	}
+	return false;
+}
+
 int64_t fiber_ran_ns(void) {
 	return machine.current == NULL ? 0 :
 	    machine.current->ran_ns + (int64_t)touched() * TOUCH_NS;
@@ -353,17 +376,26 @@ static bool others_are_ready(void) {
 	return false;
 }
 
+static bool holds_lock(const struct fiber *fiber) {
+	return fiber->robust != NULL && fiber->robust->list.next != &fiber->robust->list;
+}
+
 void fiber_interrupt(void) {
 	struct process *process = machine.current->process;
+	bool strikes;
 
 	settle();
-	if (process->dies_after == 1) {
+	strikes = !process->struck_in_lock || holds_lock(machine.current);
+	if (process->dies_after == 1 && strikes) {
 		process->dies_after = 0;
 		process_kill(process);
 	}
-	if (process->stops_after == 1) {
+	if (process->stops_after == 1 && strikes) {
 		process->stops_after = 0;
 		process->stopped_until_ns = machine.now_ns + process->stops_ns;
+	} else if (machine.slice > 0 && next_due_ns() > machine.now_ns) {
+		arm();
+		return;
 	} else if (machine.slice == 0) {
 		machine.switches_left -= machine.switches_left > 0;
 		if (!others_are_ready()) {

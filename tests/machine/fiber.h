@@ -25,6 +25,7 @@ struct process {
 	int64_t stopped_until_ns;
 	uint64_t dies_after, stops_after;	/* loads and stores of its own; 0: not */
 	int64_t stops_ns;
+	bool struck_in_lock;			/* the first time after that that it holds a lock */
 	void *own;				/* what its main made */
 };
 
@@ -65,6 +66,8 @@ void fiber_set_robust_list(const void *head);
 /* As futex(2), without the system: true: woken. */
 bool fiber_wait(const void *word, int64_t until_ns);
 unsigned fibers_wake(const void *word, unsigned most);
+/* Is another fiber in the middle of giving back, or taking, the lock that has this word? */
+bool fibers_pend(const void *word);
 
 /* The segment as this process has it mapped: there it may be interrupted. */
 void fiber_watch(const void *low, uint64_t bytes);

@@ -13,23 +13,25 @@
 #include "base/clock.h"
 #include "tests/machine/world.h"
 
-#define CLIENTS 12		/* hosts */
-#define PORTS_EACH 4
+#define HOSTS_MAX 12
 #define ENDS_MAX 256
 #define SOCKETS_MAX 256
+#define PAST_MAX 128
 #define TIME_WAIT_NS (2 * NS_PER_SECOND)
 
 struct tcp tcps[TCP_MAX];
 
 static struct {
 	struct draws draws;
-	uint32_t lies;
+	uint32_t lies, hosts, ports;
 	struct connection ends[ENDS_MAX];	/* announced, not heard yet */
 	unsigned end_count;
 	bool lost;
 	uint32_t sockets[SOCKETS_MAX];
 	size_t socket_count;
 	uint32_t next_socket, next_tcp;
+	struct tcp past[PAST_MAX];		/* that ended */
+	uint32_t past_count;
 	struct connection list[2 * TCP_MAX];
 } kernel;
 
@@ -39,14 +41,14 @@ static bool lies(void) {
 
 /* 192.0.2.1 ...: of three classes, by name or address. */
 static void client_choose(struct draws *draws, struct tcp *tcp) {
-	static const char *const names[CLIENTS] = { "m1.a", "m2.a", "m3.a", "m4.a", "m5.a", "m6.a",
-		"m7.b", "m8.b", "m9.b", NULL, NULL, "m1.c" };
-	uint32_t client = draw_below(draws, CLIENTS);
+	static const char *const names[HOSTS_MAX] = { "m1.a", "m2.b", "m3.a", NULL, "m5.a", "m6.b",
+		"m7.a", "m8.c", "m9.a", NULL, "m11.b", "m12.a" };
+	uint32_t client = draw_below(draws, kernel.hosts);
 
 	memset(&tcp->client, 0, sizeof(tcp->client));
 	memcpy(tcp->client.bytes + 10, (const uint8_t[]){ 0xff, 0xff, 192, 0, 2,
 	    (uint8_t)(client + 1) }, 6);
-	tcp->client_port = (uint16_t)(40000 + draw_below(draws, PORTS_EACH));
+	tcp->client_port = (uint16_t)(40000 + draw_below(draws, kernel.ports));
 	tcp->name = names[client];
 }
 
@@ -65,21 +67,37 @@ const struct address *world_server(void) {
 	return &server;
 }
 
+/* Dumps cannot tell it from the one before, if none came in between. */
+static bool seems_shown(const struct tcp *tcp) {
+	for (unsigned i = 0; i < PAST_MAX; i++) {
+		const struct tcp *past = &kernel.past[i];
+
+		if (past->shown && fibers_now_ns() - past->since_ns < NS_PER_SECOND &&
+		    past->client_port == tcp->client_port &&
+		    address_equal(&past->client, &tcp->client))
+			return true;
+	}
+	return false;
+}
+
 struct tcp *tcp_begin(struct draws *draws) {
 	for (unsigned i = 0; i < TCP_MAX; i++) {
 		struct tcp new = { .state = TCP_WAITING, .since_ns = fibers_now_ns() };
 
 		if (tcps[i].state != TCP_FREE)
 			continue;
-		do
+		for (unsigned tries = 0; tries == 0 || !tuple_is_free(&new); tries++) {
+			if (tries == 100)
+				return NULL;
 			client_choose(draws, &new);
-		while (!tuple_is_free(&new));
+		}
 		/* a new connection takes the place of one in TIME_WAIT */
 		for (unsigned k = 0; k < TCP_MAX; k++)
 			if (tcps[k].state == TCP_CLOSED && tcps[k].client_port == new.client_port &&
 			    address_equal(&tcps[k].client, &new.client))
 				tcps[k].state = TCP_FREE;
 		new.number = ++kernel.next_tcp;
+		new.shown = seems_shown(&new);
 		tcps[i] = new;
 		return &tcps[i];
 	}
@@ -114,12 +132,40 @@ static void announce(void *argument) {
 	keeper_hear();
 }
 
+uint32_t tcps_ended(uint32_t class_index, int64_t since_ns) {
+	uint32_t count = 0;
+
+	for (uint32_t i = kernel.past_count; i > 0 && kernel.past_count - i < PAST_MAX; i--) {
+		const struct tcp *past = &kernel.past[(i - 1) % PAST_MAX];
+
+		count += past->since_ns >= since_ns && tcp_may_count(past, class_index);
+	}
+	return count;
+}
+
+bool tcp_may_count(const struct tcp *tcp, uint32_t class_index) {
+	return tcp->heard == HEARD_ADMIT ? tcp->class_index == class_index :
+	    tcp->heard == HEARD_FAILED_OPEN || tcp->heard == HEARD_NOTHING ||
+	    tcp->heard == HEARD_DEFER;
+}
+
+void tcps_are_forgotten(void) {
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		tcps[i].waited |= tcps[i].state == TCP_OPEN;
+}
+
+void tcp_was_admitted_late(uint32_t class_index) {
+	kernel.past[kernel.past_count++ % PAST_MAX] = (struct tcp){ .heard = HEARD_ADMIT,
+		.class_index = class_index, .since_ns = fibers_now_ns() };
+}
+
 void tcp_end(struct tcp *tcp) {
 	struct connection *end = malloc(sizeof(*end));
 	uint32_t how = draw_below(&kernel.draws, 3);
 
 	*end = connection_of(tcp);
 	tcp->since_ns = fibers_now_ns();
+	kernel.past[kernel.past_count++ % PAST_MAX] = *tcp;
 	tcp->state = how == 0 ? TCP_CLOSED : TCP_FREE;
 	if (how == 0)
 		timer_at(fibers_now_ns() + TIME_WAIT_NS, time_wait_over, tcp);
@@ -152,6 +198,8 @@ void socket_close(uint32_t inode) {
 void kernel_begin(const struct plan *plan) {
 	kernel.draws.state = plan->seed ^ UINT64_C(0x6e31);
 	kernel.lies = plan->lies;
+	kernel.hosts = plan->hosts;
+	kernel.ports = plan->ports;
 	kernel.next_socket = 5000;
 }
 
@@ -181,12 +229,13 @@ int kernel_table_dump(struct kernel_table *table, const struct inet_diag_ports *
 	*count = 0;
 	*list = kernel.list;
 	for (unsigned i = 0; i < TCP_MAX; i++) {
-		const struct tcp *tcp = &tcps[(begin + i) % TCP_MAX];
+		struct tcp *tcp = &tcps[(begin + i) % TCP_MAX];
 
 		if (i % 16 == 15)
 			fiber_sleep(fibers_now_ns() + draw_scale(&kernel.draws, 1000, NS_PER_MS));
 		if (tcp->state == TCP_FREE || lies())
 			continue;
+		tcp->shown |= tcp->state == TCP_OPEN;
 		kernel.list[(*count)++] = connection_of(tcp);
 		if (lies())
 			kernel.list[(*count)++] = connection_of(tcp);

@@ -29,8 +29,10 @@ struct plan plan_of(uint64_t seed) {
 		.policies = 1 + draw_below(&draws, 3),
 		.servers = 2 + draw_below(&draws, 14),
 		.sessions = 10 + draw_below(&draws, 90),
-		.kills = some(&draws, 6),
-		.stops = some(&draws, 4),
+		.hosts = 1 + draw_below(&draws, 12),
+		.ports = 1 + draw_below(&draws, 5),
+		.kills = some(&draws, 12),
+		.stops = some(&draws, 8),
 		.deaths = some(&draws, 4),
 		.steps = some(&draws, 3),
 		.lies = some(&draws, 200),
@@ -64,7 +66,8 @@ bool plan_change(struct plan *plan, const char *text) {
 
 bool plan_is_sound(const struct plan *plan) {
 	return plan->policies > 0 && plan->policies <= 3 && plan->servers > 0 &&
-	    plan->servers <= 16 && plan->pace > 0 && plan->spread > 0;
+	    plan->servers <= 16 && plan->hosts > 0 && plan->hosts <= 12 && plan->ports > 0 &&
+	    plan->hosts * plan->ports <= 60 && plan->pace > 0 && plan->spread > 0;
 }
 
 void plan_print(const struct plan *plan) {

@@ -12,6 +12,8 @@
 	NUMBER(policies)	/* policy roles */ \
 	NUMBER(servers)		/* smtpd processes */ \
 	NUMBER(sessions)	/* that begin */ \
+	NUMBER(hosts)		/* that they come from, */ \
+	NUMBER(ports)		/* and so many ports of each */ \
 	NUMBER(kills)		/* of roles, at a store, load or lock */ \
 	NUMBER(stops)		/* the same, for a while */ \
 	NUMBER(deaths)		/* of smtpd processes */ \

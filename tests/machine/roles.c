@@ -26,6 +26,7 @@
 #define DEAF_NS (REST_LIVELY_NS / 2)
 #define HUNG_NS (4 * NS_PER_SECOND)
 #define NETLINK_FD 1000
+#define BEGIN_NS (50 * NS_PER_MS)	/* no outage is known of who has never been at work */
 
 struct message {
 	struct message *next;
@@ -130,13 +131,28 @@ void keeper_hear(void) {
 
 /* --- policy ------------------------------------------------------------------------- */
 
-/* For the log of events alone. */
+static void let_go(const struct address *client, uint16_t port) {
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		if (tcps[i].client_port == port && address_equal(&tcps[i].client, client))
+			tcps[i].let_go = true;
+}
+
+/* For the log of events; and an end that a lock stood in the way of may have been one of a policy
+ * connection alone, and is believed now that the keeper is away. */
 bool __wrap_slot_close(struct session_lock *lock, uint32_t slot, const struct session *session) {
+	const struct role *role = process_current()->own;
+	const struct message *message = role->kind == ROLE_POLICY ? role->inbox : NULL;
 	bool done = __real_slot_close(lock, slot, session);
 
-	world_log("%s closes 192.0.2.%u[%u], state %u, flags %x%s", process_current()->name,
-	    session->client.bytes[15], session->client_port, session->control.state,
-	    session->control.flags, done ? "" : ": not now");
+	if (role->kind == ROLE_POLICY && message == NULL &&
+	    keeper_is_away(role->segment, clock_now_ns()))
+		let_go(&session->client, session->client_port);
+
+	world_log("%s (%s %u) closes 192.0.2.%u[%u], state %u, flags %x%s", process_current()->name,
+	    message == NULL ? "of itself" : message->request == NULL ? "end" : "question",
+	    message == NULL ? 0 : message->link->number, session->client.bytes[15],
+	    session->client_port, session->control.state, session->control.flags,
+	    done ? "" : ": not now");
 	return done;
 }
 
@@ -145,10 +161,10 @@ void __wrap_decision_log(struct engine *engine, const struct generation *generat
     const struct question *question, const struct answer *answer, enum decision_stage stage) {
 	struct role *role = process_current()->own;
 
-	(void)generation, (void)question, (void)stage;
+	(void)generation, (void)question;
 	if (answer->id != 0)
 		engine_decision_logged(engine, answer->id);
-	check_decision(role->inbox->link, answer);
+	check_decision(role->inbox->link, answer, stage == DECISION_AT_RECIPIENT);
 }
 
 static void answer_request(struct role *role, const struct generation *generation,
@@ -167,15 +183,18 @@ static void answer_request(struct role *role, const struct generation *generatio
 	server_answered(link, reply, length);
 }
 
-/* Where the keeper is away a policy connection's end is taken for its session's. */
+/* Where the keeper is away a policy connection's end is taken for its session's: that of the same
+ * tuple, if the question came so late that its own was over. */
 static void end_link(struct role *role, const struct generation *generation,
     struct policy_link *link) {
 	bool away = keeper_is_away(role->segment, clock_now_ns());
 
 	policy_session_over(&link->session, role->engine, generation, clock_now_ns());
 	away = away || keeper_is_away(role->segment, clock_now_ns());
-	if (away && link->tcp != NULL && link->tcp->number == link->number)
-		link->tcp->let_go = true;
+	for (unsigned i = 0; i < TCP_MAX && away; i++)
+		tcps[i].let_go |= tcps[i].number == link->number;
+	if (away && link->late)
+		let_go(&link->session.client, link->session.client_port);
 }
 
 /* The message stays the first of the inbox meanwhile. */
@@ -356,6 +375,8 @@ static void role_died(struct process *process) {
 	MUST(news != NULL);
 	*news = (struct news){ role, role->start, process->pid };
 	world_log("%s died", process->name);
+	if (role->kind == ROLE_KEEPER)
+		tcps_are_forgotten();
 	timer_at(now_ns + draw_scale(&all.draws, 1000, NS_PER_MS), tell_servers, news);
 	timer_at(now_ns + draw_scale(&all.draws, 1000, 20 * NS_PER_MS), tell_keeper, news);
 	timer_at(now_ns + draw_scale(&all.draws, NS_PER_MS, 600 * NS_PER_MS), role_start, role);
@@ -364,6 +385,8 @@ static void role_died(struct process *process) {
 static void supervise(void *argument) {
 	const struct role_record *records = segment_header(all.segment)->roles;
 
+	if (fibers_now_ns() - records[all.roles[0].place].heartbeat_ns > NS_PER_SECOND / 2)
+		tcps_are_forgotten();
 	for (unsigned i = 0; i < all.count; i++) {
 		struct role *role = &all.roles[i];
 		const struct role_record *record = &records[role->place];
@@ -383,6 +406,7 @@ static void strike(void *argument) {
 
 	if (all.calm || !role->process.alive)
 		return;
+	role->process.struck_in_lock = draw_below(&all.draws, 2) == 0;
 	if (argument != NULL) {
 		role->process.dies_after = after;
 		return;
@@ -429,7 +453,9 @@ void roles_begin(const struct plan *plan, struct segment *segment, int fd, const
 	}
 	processes_on_death(role_died);
 	supervise(NULL);
+	fibers_run(now_ns + BEGIN_NS);
 	for (uint32_t i = 0; i < plan->kills + plan->stops; i++)
-		timer_at(now_ns + draw_scale(&all.draws, 1000, plan->spread * NS_PER_MS + NS_PER_MS),
+		timer_at(fibers_now_ns() + draw_scale(&all.draws, 1000,
+		    plan->spread * NS_PER_MS + NS_PER_MS),
 		    strike, i < plan->kills ? &all : NULL);
 }

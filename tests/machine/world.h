@@ -35,6 +35,9 @@ struct tcp {
 	enum heard heard;
 	uint32_t class_index;		/* by which it was admitted */
 	bool let_go;			/* a word that it is over was believed, as the keeper was away */
+	bool shown;			/* in a dump */
+	bool waited;			/* in one before it failed open, or that nobody remembers: then
+					 * nobody adopts it */
 	uint32_t number;		/* of the session, in the log of events */
 };
 
@@ -49,6 +52,7 @@ struct policy_link {
 	struct server *server;
 	struct tcp *tcp;		/* whose questions it brings now, */
 	uint32_t number;		/* and its number */
+	bool late;			/* a question was heard when its session was over */
 };
 
 /* --- world.c ---------------------------------------------------------------------- */
@@ -75,6 +79,15 @@ extern struct tcp tcps[TCP_MAX];
 struct tcp *tcp_begin(struct draws *draws);
 void tcp_accept(struct tcp *tcp);
 void tcp_end(struct tcp *tcp);
+/* The keeper does not see them in time, or is gone with what it had seen: then they are taken for
+ * younger than they are. */
+void tcps_are_forgotten(void);
+/* It may be counted in that class: by adoption, too, or by a role that has not answered. */
+bool tcp_may_count(const struct tcp *tcp, uint32_t class_index);
+/* A session was admitted that was over by then. */
+void tcp_was_admitted_late(uint32_t class_index);
+/* How many of these ended since then. */
+uint32_t tcps_ended(uint32_t class_index, int64_t since_ns);
 const struct address *world_server(void);
 /* Inodes of the mail server's ends of policy connections. */
 uint32_t socket_open(void);
@@ -112,9 +125,10 @@ bool servers_are_quiet(void);
 
 void check_begin(struct segment *segment, const struct generation *generation);
 /* A decision reached the mail server. */
-void check_decision(struct policy_link *link, const struct answer *answer);
-/* Nothing has changed for a while: what is counted is what there is. */
-void check_quiet(void);
+void check_decision(struct policy_link *link, const struct answer *answer, bool at_recipient);
+/* Nothing has changed for a while: what is counted is what there is; `adopts`: with those who
+ * failed open. */
+void check_quiet(bool adopts);
 /* The same, and every lock can be had. */
 void check_end(void);
 

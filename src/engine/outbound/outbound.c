@@ -85,7 +85,7 @@ static void renew_slot(struct asking *asking, bool admitted) {
 
 	session.policy_owner = asking->process->engine->incarnation;
 	if (!asking->ours)
-		session.serial++;
+		session.serial = session_serial_next(session.serial);
 	if (admitted)
 		describe(asking, &session);
 	if (memcmp(&session, &asking->session, sizeof(session)) == 0)
@@ -115,7 +115,7 @@ static void take_slot(struct asking *asking) {
 		.client = asking->lock.key.client,
 		.client_port = asking->lock.key.client_port,
 		.proof_address = proof_of_process(&asking->process->identity),
-		.serial = (uint16_t)(before.serial + 1),
+		.serial = session_serial_next(before.serial),
 		.opened_ds = segment_ds(segment, asking->lock.now_ns),
 		.until_ds = segment_ds(segment, asking->lock.now_ns +
 			asking->generation->lease_owner_ns),

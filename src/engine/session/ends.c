@@ -84,10 +84,10 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 }
 
 /* A policy connection tells an end when it comes to its next session, or ends itself.  Another
- * one may have been asked about the same tuple meanwhile: then it is that one's to end. */
+ * one may have asked about the same tuple meanwhile: then it is that one's to end. */
 static bool is_anothers(const struct late_end *end, const struct session *session) {
 	return !end->outright && end->owner != OWNER_MILTER &&
-	    end->ref.joined != (session->control.flags & SESSION_FLAG_JOINED);
+	    end->ref.serial != session->serial;
 }
 
 /* False: to be tried again. */

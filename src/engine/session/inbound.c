@@ -57,7 +57,7 @@ static void fill_session(const struct inquiry *inquiry, uint32_t slot,
 		.client = question->client, .server = question->server,
 		.client_port = question->client_port,
 		.server_port = question->server_port,
-		.serial = (uint16_t)(session_load_serial(segment, slot) + 1),
+		.serial = session_serial_next(session_load_serial(segment, slot)),
 		.opened_ds = segment_ds(segment, now_ns),
 		.until_ds = segment_ds(segment,
 		    now_ns + generation->lease_owner_ns),
@@ -222,7 +222,7 @@ static void join(struct inquiry *inquiry, uint32_t slot,
 	set_shown(inquiry, session);
 	session->dump_sequence = inquiry->dump_sequence;
 	if (question->owner == OWNER_POLICY)
-		session->control.flags ^= SESSION_FLAG_JOINED;
+		session->serial = session_serial_asked(session->serial);
 	session->until_ds = segment_ds(inquiry->engine->segment,
 	    inquiry->lock.now_ns + inquiry->generation->lease_owner_ns);
 	sessions_change_begin(&inquiry->lock);

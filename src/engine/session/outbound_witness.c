@@ -175,7 +175,7 @@ static uint32_t make(struct dump *dump, struct session_lock *lock,
 		.client = connection->client, .server = connection->server,
 		.client_port = connection->client_port,
 		.server_port = connection->server_port,
-		.serial = (uint16_t)(before.serial + 1),
+		.serial = session_serial_next(before.serial),
 		.opened_ds = segment_ds(segment, dump->now_ns),
 		.until_ds = segment_ds(segment, dump->now_ns +
 			dump->generation->lease_orphan_ns),

@@ -173,8 +173,10 @@ void relief_seek(struct engine *engine, const struct generation *generation,
 			.generation = generation, .record = class->record,
 			.slots_left = SLOTS_AT_ONCE, .lookups_left = LOOKUPS_AT_ONCE,
 			.now_ns = now_ns };
-		bool round = look_on(&look, &relief->next[class->record]);
+		bool round;
 
+		sessions_mend(engine->segment, begun_ns);
+		round = look_on(&look, &relief->next[class->record]);
 		over_ns = clock_now_ns();
 		next_ns = over_ns + (over_ns - begun_ns) * PAUSE_TIMES;
 		if (round && next_ns < over_ns + PAUSE_NS)

@@ -11,7 +11,7 @@
 /* Is the session still the one that the ref names?  Under the shard's mutex. */
 static bool slot_matches(const struct session *session, const struct session_ref *ref) {
 	return session->control.state != SESSION_FREE &&
-	    session->serial == ref->serial &&
+	    (session->serial | SESSION_SERIAL_ASKED) == (ref->serial | SESSION_SERIAL_ASKED) &&
 	    session->control.direction == ref->direction &&
 	    session->client_port == ref->client_port &&
 	    address_equal(&session->client, &ref->client);

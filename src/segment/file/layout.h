@@ -101,7 +101,6 @@ enum session_proof {
 
 #define SESSION_FLAG_ENDED_HINT	0x01	/* somebody said that it ended */
 #define SESSION_FLAG_ADOPTED	0x02	/* found after an outage */
-#define SESSION_FLAG_JOINED	0x04	/* changes when a policy connection finds it open */
 #define SESSION_FLAG_RESTORED	0x08	/* rebuilt from the text file */
 #define SESSION_FLAG_CARRIED	0x10	/* XCLIENT: proof_address/port are the kernel's */
 #define SESSION_FLAG_PROCESS	0x20	/* outbound, asked: proof_address holds the process */
@@ -139,7 +138,7 @@ struct session {
 	uint16_t proof_port;
 	uint16_t policy_owner;		/* incarnation of the role, 0: none */
 	uint16_t milter_owner;
-	uint16_t serial;		/* of this slot: rises with each use */
+	uint16_t serial;		/* of this slot: rises with each use (session_serial_next) */
 	uint32_t opened_ds;
 	uint32_t until_ds;		/* lease: ends then, unless witnessed */
 	uint32_t dump_sequence;		/* header's when it was opened */
@@ -147,6 +146,16 @@ struct session {
 _Static_assert(sizeof(struct session_control) == 8, "one word");
 _Static_assert(sizeof(struct session) == 80, "ten words");
 #define SESSION_WORDS 10
+
+/* Of the next use of the slot; and of the same one, once another policy connection has found the
+ * session open: that is the one to tell its end from then on. */
+#define SESSION_SERIAL_ASKED	15
+static inline uint16_t session_serial_next(uint16_t serial) {
+	return (uint16_t)((serial | SESSION_SERIAL_ASKED) + 1);
+}
+static inline uint16_t session_serial_asked(uint16_t serial) {
+	return (uint16_t)((serial & ~SESSION_SERIAL_ASKED) | ((serial + 1) & SESSION_SERIAL_ASKED));
+}
 
 /* Are policy_socket and milter_socket its own? */
 static inline bool session_has_sockets(const struct session *session) {

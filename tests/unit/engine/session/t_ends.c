@@ -97,12 +97,15 @@ TEST_IN(set_up, tear_down, an_end_that_was_told_ends_none_that_came_later) {
 /* Where the witness has no say, whoever said that it ended has. */
 TEST_IN(set_up, tear_down, a_late_word_does_not_end_the_next_session_from_the_same_port) {
 	const struct question question = site_question("192.0.2.1", 1001, NULL);
-	struct answer first, second;
+	struct answer first, between, second;
 
 	ask(&question, &first);
-	/* the server process of the first one has not had another client yet */
+	/* the server processes of the first ones have not had other clients yet */
+	ask(&question, &between);
 	ask(&question, &second);
 	engine_session_ended(site.engine, site.generation, &first.session, OWNER_POLICY, now_ns);
+	assert_int_equal(open_sessions(), 1);
+	engine_session_ended(site.engine, site.generation, &between.session, OWNER_POLICY, now_ns);
 	assert_int_equal(open_sessions(), 1);
 	engine_session_ended(site.engine, site.generation, &second.session, OWNER_POLICY, now_ns);
 	assert_int_equal(open_sessions(), 0);

@@ -3,6 +3,8 @@
  * away, has just been stopped, or is at work. */
 #include "tests/unit/test.h"
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "engine/session/witness.h"
@@ -111,6 +113,25 @@ TEST_IN(set_up, tear_down, test_keeper_silent) {
 }
 
 TEST_IN(set_up, tear_down, test_keeper_dead) {
+	gone = 1003;
+	atomic_store(&keeper_role->incarnation, 0);
+	assert_int_equal(open_one(2001), VERDICT_ADMIT);
+}
+
+/* Nobody else comes to that shard. */
+TEST_IN(set_up, tear_down, an_ended_session_makes_room_though_a_writer_died_in_its_shard) {
+	struct question question = site_question(CLIENT, 1003, NULL);
+	const struct session_key key = { question.client, 1003, SESSION_INBOUND };
+	struct session_lock lock;
+	pid_t writer = fork();
+
+	if (writer == 0) {
+		sessions_aim(site.segment, &key, now_ns, &lock);
+		if (sessions_lock(&lock))
+			sessions_change_begin(&lock);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(writer, NULL, 0), writer);
 	gone = 1003;
 	atomic_store(&keeper_role->incarnation, 0);
 	assert_int_equal(open_one(2001), VERDICT_ADMIT);
