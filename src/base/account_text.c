@@ -1,48 +1,22 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Texts for clients whose account is at a limit.
- * MODEL    As base/reply_text.c: checked when the configuration is read; a brace that begins
- *          no placeholder stands for itself.
- * ERRORS   What does not fit is cut.
+ * MODEL    As base/reply_text.c, with other placeholders.
  * THREADS  No state.
  */
 #include "base/account_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "base/log.h"
-#include "base/text.h"
 
 enum placeholder { PLACE_USED, PLACE_LIMIT, PLACE_WHAT, PLACE_WINDOW, PLACE_RETRY,
 	PLACE_ACCOUNT, PLACE_ID, PLACES };
 
-static const char *const words[PLACES] = { "{used}", "{limit}", "{what}", "{window}", "{retry}",
-	"{account}", "{id}" };
-
-static enum placeholder placeholder_at(const char *text) {
-	unsigned which = 0;
-
-	while (which < PLACES && strncmp(text, words[which], strlen(words[which])) != 0)
-		which++;
-	return (enum placeholder)which;
-}
+static const char *const words[PLACES + 1] = { "{used}", "{limit}", "{what}", "{window}",
+	"{retry}", "{account}", "{id}", NULL };
 
 bool account_text_check(const char *text, char *why, size_t why_size) {
-	char quoted[64];
-
-	for (const char *at = strchr(text, '{'); at != NULL; at = strchr(at + 1, '{')) {
-		const char *end = strchr(at, '}');
-
-		if (placeholder_at(at) != PLACES)
-			continue;
-		snprintf(why, why_size, "unknown placeholder %s; use {used}, {limit}, {what}, "
-		    "{window}, {retry}, {account} or {id}", log_quote(quoted, sizeof(quoted),
-			at, end == NULL ? strlen(at) : (size_t)(end - at) + 1));
-		return false;
-	}
-	return true;
+	return reply_text_check_words(text, words, why, why_size);
 }
 
 const char *account_window_text(uint32_t window_s, char out[ACCOUNT_WINDOW_TEXT]) {
@@ -61,57 +35,18 @@ const char *account_window_text(uint32_t window_s, char out[ACCOUNT_WINDOW_TEXT]
 	return out;
 }
 
-static const char *value_of(enum placeholder which, const struct account_values *values,
-    char out[32]) {
-	switch (which) {
-	case PLACE_USED:
-		snprintf(out, 32, "%" PRIu64, values->used);
-		return out;
-	case PLACE_LIMIT:
-		snprintf(out, 32, "%" PRIu64, values->limit);
-		return out;
-	case PLACE_RETRY:
-		if (values->retry_s == UINT64_MAX)
-			return "-";
-		snprintf(out, 32, "%" PRIu64, values->retry_s);
-		return out;
-	case PLACE_WINDOW:
-		return account_window_text(values->window_s, out);
-	case PLACE_WHAT:
-		return values->what;
-	case PLACE_ACCOUNT:
-		return values->account;
-	default:
-		return values->id;
-	}
-}
-
-static void make_printable(char *text) {
-	for (; *text != '\0'; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
-const char *account_text_expand(char out[ACCOUNT_TEXT_SIZE], const char *text,
+const char *account_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct account_values *values) {
-	bool has_id = strstr(text, words[PLACE_ID]) != NULL;
-	size_t length = 0;
-	char value[32];
+	char used[24], limit[24], retry[24], window[ACCOUNT_WINDOW_TEXT];
+	const char *const list[PLACES] = { [PLACE_USED] = used, [PLACE_LIMIT] = limit,
+		[PLACE_WHAT] = values->what,
+		[PLACE_WINDOW] = account_window_text(values->window_s, window),
+		[PLACE_RETRY] = values->retry_s == UINT64_MAX ? NULL : retry,
+		[PLACE_ACCOUNT] = values->account, [PLACE_ID] = values->id };
 
-	out[0] = '\0';
-	while (*text != '\0') {
-		enum placeholder which = placeholder_at(text);
-
-		if (which == PLACES)
-			length = text_append(out, ACCOUNT_TEXT_SIZE, length, "%c", *text++);
-		else
-			length = text_append(out, ACCOUNT_TEXT_SIZE, length, "%s",
-			    value_of(which, values, value));
-		if (which != PLACES)
-			text += strlen(words[which]);
-	}
-	if (!has_id)
-		length = text_append(out, ACCOUNT_TEXT_SIZE, length, " (id=%s)", values->id);
-	make_printable(out);
+	snprintf(used, sizeof(used), "%" PRIu64, values->used);
+	snprintf(limit, sizeof(limit), "%" PRIu64, values->limit);
+	snprintf(retry, sizeof(retry), "%" PRIu64, values->retry_s);
+	(void)reply_text_expand_words(out, text, words, list, values->id);
 	return out;
 }

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ACCOUNT_TEXT_SIZE	401	/* as REPLY_TEXT_SIZE */
+#include "base/reply_text.h"
 
 struct account_values {
 	uint64_t used;
@@ -34,7 +34,7 @@ bool account_text_check(const char *text, char *why, size_t why_size);
 
 /* Expands into `out`, cut to fit; what is not printable ASCII becomes '?'.  Without {id} the id
  * is put behind.  Returns `out`. */
-const char *account_text_expand(char out[ACCOUNT_TEXT_SIZE], const char *text,
+const char *account_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct account_values *values);
 
 /* "90s", "1h", "7d": returns `out`; 0: "message". */

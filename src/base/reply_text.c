@@ -8,7 +8,6 @@
  */
 #include "base/reply_text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -21,69 +20,41 @@
 
 enum placeholder { PLACE_RETRY, PLACE_ID, PLACE_CLASS, PLACE_CLIENT, PLACES };
 
-static const struct {
-	const char *text;
-	size_t length;
-} words[PLACES] = {
-#define WORD(text) { text, sizeof(text) - 1 }
-	WORD("{retry}"), WORD("{id}"), WORD("{class}"), WORD("{client}"),
-#undef WORD
-};
+static const char *const session_words[PLACES + 1] = { "{retry}", "{id}", "{class}", "{client}",
+	NULL };
 
-/* The placeholder that begins here, or PLACES.  Each refusal looks for them: most is told by
- * one letter. */
-static enum placeholder placeholder_at(const char *text) {
-	enum placeholder which;
+/* --- placeholders of any text ------------------------------------------------------------- */
 
-	if (text[0] != '{')
-		return PLACES;
-	if (text[1] == 'c')
-		which = text[2] == 'l' && text[3] == 'a' ? PLACE_CLASS : PLACE_CLIENT;
-	else
-		which = text[1] == 'i' ? PLACE_ID : PLACE_RETRY;
-	return strncmp(text, words[which].text, words[which].length) == 0 ? which : PLACES;
+/* The one that begins here, or the end of `words`. */
+static unsigned placeholder_at(const char *text, const char *const words[]) {
+	unsigned which = 0;
+
+	while (words[which] != NULL && strncmp(text, words[which], strlen(words[which])) != 0)
+		which++;
+	return which;
 }
 
-static const char *visible(const char *text) {
-	const char *at = text;
-
-	while (*at == ' ' || *at == '\t')
-		at++;
-	return *at == '\0' ? USUAL_TEXT : text;
-}
-
-bool reply_text_check(const char *text, char *why, size_t why_size) {
-	const char *at = text;
+bool reply_text_check_words(const char *text, const char *const words[], char *why,
+    size_t why_size) {
 	char quoted[64];
 
-	while ((at = strchr(at, '{')) != NULL) {
-		const char *end = strchr(at, '}');
-		enum placeholder which = placeholder_at(at);
+	while ((text = strchr(text, '{')) != NULL) {
+		const char *word = words[placeholder_at(text, words)], *end = strchr(text, '}');
+		size_t length;
 
-		if (which == PLACES) {
-			snprintf(why, why_size, "unknown placeholder %s; use {retry}, {id}, "
-			    "{class} or {client}",
-			    log_quote(quoted, sizeof(quoted), at, end == NULL ?
-				strlen(at) : (size_t)(end - at) + 1));
-			return false;
+		if (word != NULL) {
+			text += strlen(word);
+			continue;
 		}
-		at += words[which].length;
+		length = text_append(why, why_size, 0, "unknown placeholder %s; use ",
+		    log_quote(quoted, sizeof(quoted), text, end == NULL ? strlen(text) :
+			(size_t)(end - text) + 1));
+		for (unsigned i = 0; words[i] != NULL; i++)
+			length = text_append(why, why_size, length, "%s%s", i == 0 ? "" :
+			    words[i + 1] == NULL ? " or " : ", ", words[i]);
+		return false;
 	}
 	return true;
-}
-
-size_t reply_text_longest(const char *text, size_t class_name_length) {
-	const size_t longest[PLACES] = { RETRY_LONGEST, ID_LONGEST,
-		class_name_length, CLIENT_LONGEST };
-	size_t length = 0;
-
-	while (*text != '\0') {
-		enum placeholder which = placeholder_at(text);
-
-		length += which == PLACES ? 1 : longest[which];
-		text += which == PLACES ? 1 : words[which].length;
-	}
-	return length;
 }
 
 static size_t reply_add(char *out, size_t length, const char *text, size_t count) {
@@ -93,27 +64,6 @@ static size_t reply_add(char *out, size_t length, const char *text, size_t count
 		count = room;
 	memcpy(out + length, text, count);
 	return length + count;
-}
-
-static size_t add_retry(char *out, size_t length, uint32_t seconds) {
-	char digits[RETRY_LONGEST], *first = digits + sizeof(digits);
-
-	do
-		*--first = (char)('0' + seconds % 10);
-	while ((seconds /= 10) > 0);
-	return reply_add(out, length, first, (size_t)(digits + sizeof(digits) - first));
-}
-
-static size_t add_value(char *out, size_t length, enum placeholder which,
-    const struct reply_values *values) {
-	const char *value = which == PLACE_ID ? values->id :
-	    which == PLACE_CLASS ? values->class_name : values->client;
-
-	if (which == PLACE_RETRY)
-		return add_retry(out, length, values->retry_s);
-	if (value == NULL || value[0] == '\0')
-		value = "-";
-	return reply_add(out, length, value, strlen(value));
 }
 
 static size_t add_id_behind(char *out, size_t length, const char *id) {
@@ -135,28 +85,67 @@ static void tame(char *text, size_t length) {
 	}
 }
 
-size_t reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
-    const struct reply_values *values) {
-	bool has_id = !values->needs_id;
+size_t reply_text_expand_words(char out[REPLY_TEXT_SIZE], const char *text,
+    const char *const words[], const char *const values[], const char *id) {
+	bool has_id = id == NULL;
 	size_t length = 0;
 
-	text = visible(text);
 	for (;;) {
-		const char *brace = strchrnul(text, '{');
-		enum placeholder which;
+		const char *brace = strchrnul(text, '{'), *value;
+		unsigned which;
 
 		length = reply_add(out, length, text, (size_t)(brace - text));
 		if (*brace == '\0')
 			break;
-		which = placeholder_at(brace);
-		has_id |= which == PLACE_ID;
-		length = which == PLACES ? reply_add(out, length, brace, 1) :
-		    add_value(out, length, which, values);
-		text = brace + (which == PLACES ? 1 : words[which].length);
+		which = placeholder_at(brace, words);
+		text = brace + (words[which] == NULL ? 1 : strlen(words[which]));
+		value = words[which] == NULL ? "{" : values[which];
+		has_id |= value == id;
+		if (value == NULL || value[0] == '\0')
+			value = "-";
+		length = reply_add(out, length, value, strlen(value));
 	}
 	if (!has_id)
-		length = add_id_behind(out, length, values->id);
+		length = add_id_behind(out, length, id);
 	tame(out, length);
 	out[length] = '\0';
 	return length;
+}
+
+/* --- of a session --------------------------------------------------------------------------- */
+
+bool reply_text_check(const char *text, char *why, size_t why_size) {
+	return reply_text_check_words(text, session_words, why, why_size);
+}
+
+size_t reply_text_longest(const char *text, size_t class_name_length) {
+	const size_t longest[PLACES + 1] = { RETRY_LONGEST, ID_LONGEST, class_name_length,
+		CLIENT_LONGEST, 1 };
+	size_t length = 0;
+
+	while (*text != '\0') {
+		unsigned which = placeholder_at(text, session_words);
+
+		length += longest[which];
+		text += which == PLACES ? 1 : strlen(session_words[which]);
+	}
+	return length;
+}
+
+size_t reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
+    const struct reply_values *values) {
+	char digits[RETRY_LONGEST + 1], *retry = digits + sizeof(digits) - 1;
+	uint32_t seconds = values->retry_s;
+	const char *list[PLACES] = { [PLACE_ID] = values->id, [PLACE_CLASS] = values->class_name,
+		[PLACE_CLIENT] = values->client };
+
+	*retry = '\0';
+	do
+		*--retry = (char)('0' + seconds % 10);
+	while ((seconds /= 10) > 0);
+	list[PLACE_RETRY] = retry;
+	if (text[strspn(text, " \t")] == '\0')
+		text = USUAL_TEXT;
+	return reply_text_expand_words(out, text, session_words, list,
+	    values->needs_id ? values->id : NULL);
 }

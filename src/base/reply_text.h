@@ -39,4 +39,14 @@ size_t reply_text_longest(const char *text, size_t class_name_length);
 size_t reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct reply_values *values);
 
+/* --- the same with other placeholders: `words`, ended by NULL ------------------------------- */
+
+bool reply_text_check_words(const char *text, const char *const words[], char *why,
+    size_t why_size);
+
+/* values[]: what stands for each of words[]; NULL or "": "-".  `id`, if not NULL: is put behind
+ * where the text has no placeholder of that value. */
+size_t reply_text_expand_words(char out[REPLY_TEXT_SIZE], const char *text,
+    const char *const words[], const char *const values[], const char *id);
+
 #endif

@@ -383,7 +383,7 @@ static sfsistat on_mail_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 }
 
 static sfsistat mail_refused(SMFICTX *ctx, const struct account_reply *reply) {
-	char code[4], enhanced[8], text[2 * ACCOUNT_TEXT_SIZE];
+	char code[4], enhanced[8], text[2 * REPLY_TEXT_SIZE];
 
 	snprintf(code, sizeof(code), "%s", reply->code);
 	snprintf(enhanced, sizeof(enhanced), "%s", reply->enhanced);

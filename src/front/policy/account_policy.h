@@ -36,7 +36,7 @@ size_t account_class_login(const struct generation *generation,
 /* What a client is answered that is refused. */
 struct account_reply {
 	const char *code, *enhanced;	/* "450", "4.7.1" */
-	char text[ACCOUNT_TEXT_SIZE];
+	char text[REPLY_TEXT_SIZE];
 };
 
 /* Asks, and logs what is refused or would be.  False: *reply is to be given.  *process: as

@@ -236,7 +236,7 @@ TEST(mistakes) {
 TEST(texts_for_clients) {
 	struct account_values values = { .used = 100, .limit = 100, .what = "recipients",
 		.window_s = 3600, .retry_s = 42, .account = "staff", .id = "abc" };
-	char out[ACCOUNT_TEXT_SIZE], why[128];
+	char out[REPLY_TEXT_SIZE], why[128];
 	char window[ACCOUNT_WINDOW_TEXT];
 
 	assert_string_equal(account_text_expand(out, "{used} of {limit} {what} in {window}; "
