@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "config/generation/site_routes.h"
 #include "segment/hints/hints.h"
 #include "wire/ask/socketmap.h"
@@ -82,12 +83,10 @@ static size_t domain_of(const struct socketmap_request *request, char out[HINTS_
 	size_t length = at == NULL ? 0 :
 	    request->key_length - (size_t)(at + 1 - request->key);
 
-	if (length > HINTS_NAME_MAX)
+	if (length == 0 || length > HINTS_NAME_MAX)
 		return 0;
-	for (size_t i = 0; i < length; i++)
-		out[i] = at[1 + i] >= 'A' && at[1 + i] <= 'Z' ? (char)(at[1 + i] | 0x20) :
-		    at[1 + i];
-	length -= length > 0 && out[length - 1] == '.';
+	text_lower(out, at + 1, length);
+	length -= out[length - 1] == '.';
 	out[length] = '\0';
 	return length;
 }

@@ -8,12 +8,12 @@
 #include "base/login.h"
 
 #include "base/siphash.h"
+#include "base/text.h"
 
 bool login_fold(const char *login, size_t length, char out[LOGIN_MAX]) {
 	if (length == 0 || length > LOGIN_MAX)
 		return false;
-	for (size_t i = 0; i < length; i++)
-		out[i] = (char)(login[i] >= 'A' && login[i] <= 'Z' ? login[i] | 0x20 : login[i]);
+	text_lower(out, login, length);
 	return true;
 }
 

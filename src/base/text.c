@@ -189,11 +189,12 @@ bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns) {
 	return true;
 }
 
-uint64_t text_hash(const char *text, size_t length) {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+uint64_t text_hash(uint64_t seed, const void *bytes, size_t length) {
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
+	const unsigned char *at = bytes;
 
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+	for (; length > 0; length--)
+		hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
 	return hash;
 }
 

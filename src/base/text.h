@@ -36,12 +36,19 @@ bool text_to_rate(const char *text, uint32_t *count, int64_t *period_ns);
  * one is longer than 32. */
 unsigned text_distance(const char *a, const char *b);
 
-/* FNV-1a: for tables whose keys no stranger chooses. */
-uint64_t text_hash(const char *text, size_t length);
+/* FNV-1a, of more than one text by the hash of what was before as `seed` (else 0): for what no
+ * stranger chooses. */
+uint64_t text_hash(uint64_t seed, const void *bytes, size_t length);
 
 /* A host without one dot behind it and without [ ] around it: moves *text, returns
  * the length. */
 size_t text_bare_host(const char **text, size_t length);
+
+/* Capital letters of ASCII are small in `out`, which may be `text`. */
+static inline void text_lower(char *out, const char *text, size_t length) {
+	for (size_t i = 0; i < length; i++)
+		out[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 0x20) : text[i];
+}
 
 /* Of a hexadecimal digit; -1: it is none. */
 static inline int text_hex_digit(char c) {

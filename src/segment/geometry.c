@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "segment/destination/learned.h"
 #include "segment/destination/shared.h"
 #include "segment/layout_text.inc"
@@ -53,12 +54,8 @@ static const size_t sizes[] = {
 };
 
 uint64_t segment_layout_hash(void) {
-	/* FNV-1a over words: only has to differ, not to resist anybody */
-	uint64_t hash = (UINT64_C(0xcbf29ce484222325) ^ LAYOUT_TEXT) * UINT64_C(0x100000001b3);
-
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		hash = (hash ^ sizes[i]) * UINT64_C(0x100000001b3);
-	return hash;
+	/* only has to differ, not to resist anybody */
+	return text_hash(LAYOUT_TEXT, sizes, sizeof(sizes));
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) {

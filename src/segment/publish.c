@@ -6,6 +6,7 @@
  *          The one before it stays for roles that are just about to map it.
  * THREADS  The keeper alone.
  */
+#include "base/text.h"
 #include "segment/file/internal.h"
 
 #include <errno.h>
@@ -240,31 +241,23 @@ static int resolve_records(struct segment *segment, struct generation *generatio
 	return result;
 }
 
-static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t length) {
-	const unsigned char *at = bytes;
-
-	while (length-- > 0)
-		hash = (hash ^ *at++) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* What a lease is bound to besides the class; 0: there is no cluster. */
 static uint64_t identity_of(const struct generation *generation) {
 	const struct generation_cluster *cluster = &generation->cluster;
 	const uint32_t texts[] = { cluster->redis, cluster->prefix, cluster->node };
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = 0;
 
 	if (!generation_has_cluster(generation))
 		return 0;
 	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		const char *text = generation_text(generation, texts[i]);
 
-		hash = mix_bytes(hash, text, strlen(text) + 1);
+		hash = text_hash(hash, text, strlen(text) + 1);
 	}
-	hash = mix_bytes(hash, &cluster->nodes, sizeof(cluster->nodes));
+	hash = text_hash(hash, &cluster->nodes, sizeof(cluster->nodes));
 	/* with a shorter one others would reckon with an end before that of what is leased */
-	hash = mix_bytes(hash, &cluster->lease_ns, sizeof(cluster->lease_ns));
-	return mix_bytes(hash, &cluster->fraction, sizeof(cluster->fraction)) | 1;
+	hash = text_hash(hash, &cluster->lease_ns, sizeof(cluster->lease_ns));
+	return text_hash(hash, &cluster->fraction, sizeof(cluster->fraction)) | 1;
 }
 
 /* A share stands while the class is shared by this node of this cluster.  Where its lock is

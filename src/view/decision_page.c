@@ -124,13 +124,10 @@ static void groups_end(struct groups *groups, struct writer *writer, const char 
 
 uint64_t decision_group_key(const struct decided *d) {
 	char about[SEGMENT_NAME_MAX + 1];
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ ((uint64_t)d->kind << 8 | d->reason) ^
-	    (uint64_t)d->flags << 16;
 
 	(void)subject_of(d, about);
-	for (const char *c = about; *c != '\0'; c++)
-		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	return hash;
+	return text_hash((uint64_t)d->flags << 16 ^ ((uint64_t)d->kind << 8 | d->reason), about,
+	    strlen(about));
 }
 
 static struct group *oldest_of(struct groups *groups) {

@@ -275,9 +275,7 @@ static struct counted count_of(const struct view_destinations *all, const char *
 			transport, strlen(transport)) != i)
 			continue;
 		snprintf(full, sizeof(full), "%s:%s", transport, name);
-		for (char *at = full; *at != ':'; at++)
-			if (*at >= 'A' && *at <= 'Z')
-				*at = (char)(*at | 0x20);
+		text_lower(full, full, strlen(transport));
 		count_window(all, full, &out);
 	}
 	return out;

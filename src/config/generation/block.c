@@ -87,7 +87,7 @@ void *block_at(const struct block *block, uint32_t offset) {
 
 uint32_t block_text(struct block *block, const char *text) {
 	size_t length = strlen(text);
-	uint64_t hash = text_hash(text, length);
+	uint64_t hash = text_hash(0, text, length);
 	struct map_cell *cell = map_find(&block->texts, hash);
 
 	if (block->failed || length == 0)

@@ -64,7 +64,7 @@ static uint8_t class_of(int64_t place) {
 }
 
 static uint64_t identity_of(const char *provider, const char *pattern) {
-	return text_hash(provider, strlen(provider)) * 31 + text_hash(pattern, strlen(pattern));
+	return text_hash(0, provider, strlen(provider)) * 31 + text_hash(0, pattern, strlen(pattern));
 }
 
 static void check_pattern(struct compilation *c, const config_setting_t *group,

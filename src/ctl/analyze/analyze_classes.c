@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "base/text.h"
 #include "ctl/analyze/analyze_sessions.h"
 
 #define DOMAINS_MAX	10
@@ -150,11 +151,9 @@ static bool client_limits(const struct analyze_seen *seen, uint32_t *keys,
 
 static void write_domain(FILE *out, const char *name, const struct analyze_load *load) {
 	char lower[ANALYZE_NAME_MAX + 1];
-	size_t i = 0;
 
-	for (; name[i] != '\0' && i < ANALYZE_NAME_MAX; i++)
-		lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
-	lower[i] = '\0';
+	(void)text_copy(lower, sizeof(lower), name, strlen(name));
+	text_lower(lower, lower, strlen(lower));
 	fprintf(out, "\t# %llu sessions, at most %u at once and %u in a minute\n"
 	    "\t{ name = \"%s\"; match = [ \"*.%s\" ]; ports = [ %d ];\n"
 	    "\t  hold_at = %u; refuse_at = %u; },\n",

@@ -28,11 +28,7 @@
 static bool fold_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]) {
 	if (domain.length == 0 || domain.length > JUDGE_NAME_MAX)
 		return false;
-	for (size_t i = 0; i < domain.length; i++) {
-		char c = domain.text[i];
-
-		out[i] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-	}
+	text_lower(out, domain.text, domain.length);
 	out[domain.length] = '\0';
 	return true;
 }

@@ -153,9 +153,7 @@ static int add_route(struct postfix_site *site, const struct site_setting *setti
 	if (added == NULL)
 		return -1;
 	added->next_hop = strdup(next_hop);
-	for (char *at = added->name; *at != '\0'; at++)
-		if (*at >= 'A' && *at <= 'Z')
-			*at = (char)(*at | 0x20);
+	text_lower(added->name, added->name, strlen(added->name));
 	return added->next_hop != NULL ? 0 : diag_set(diag, errno, "no memory");
 }
 

@@ -96,7 +96,7 @@ static int by_destination(const void *a, const void *b, void *context) {
 /* --- the choice ---------------------------------------------------------------------------- */
 
 static uint64_t key_of(const char *name) {
-	return text_hash(name, strlen(name));
+	return text_hash(0, name, strlen(name));
 }
 
 size_t top_count(const struct top *top, enum top_pane pane) {

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "config/generation/enforcement.h"
 #include "engine/internal.h"
 #include "segment/destination/flights.h"
@@ -148,11 +149,7 @@ static void renew_rates(struct engine_history *history, int64_t now_ns) {
 /* --- series ------------------------------------------------------------------------------- */
 
 static uint32_t hash_of(enum history_kind kind, const char *name) {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (unsigned)kind;
-
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-	return (uint32_t)(hash >> 20) & (MAP_SIZE - 1);
+	return (uint32_t)(text_hash((unsigned)kind, name, strlen(name)) >> 20) & (MAP_SIZE - 1);
 }
 
 static void index_series(struct engine_history *history) {

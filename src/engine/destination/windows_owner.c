@@ -36,11 +36,10 @@ bool windows_owner_named(const struct generation *generation, const char *name,
 		length--;
 	if (length == 0 || length > SEGMENT_NAME_MAX)
 		return false;
-	for (size_t i = 0; i < length; i++) {
+	for (size_t i = 0; i < length; i++)
 		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f)
 			return false;
-		out->name[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] + 32) : name[i];
-	}
+	text_lower(out->name, name, length);
 	prefix = generation_transport_prefix(out->name, length);
 	name = out->name + prefix;
 	length -= prefix;

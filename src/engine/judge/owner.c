@@ -120,10 +120,6 @@ static bool is_by_relayhost(const struct generation *g, const struct generation_
 
 /* --- names ------------------------------------------------------------------- */
 
-static char lower(char c) {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]) {
 	struct address address;
 
@@ -140,15 +136,15 @@ bool judge_domain(struct span domain, char out[JUDGE_NAME_MAX + 1]) {
 		snprintf(out, JUDGE_NAME_MAX + 1, "[%s]", text);
 		return true;
 	}
+	text_lower(out, domain.text, domain.length);
 	for (size_t i = 0; i < domain.length; i++) {
-		char c = lower(domain.text[i]);
+		char c = out[i];
 
 		if (c == '.' && (i == 0 || domain.text[i - 1] == '.'))
 			return false;
 		if ((c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' &&
 		    c != '_' && (unsigned char)c < 0x80)
 			return false;
-		out[i] = c;
 	}
 	out[domain.length] = '\0';
 	return true;
@@ -166,8 +162,7 @@ bool judge_transport_name(const struct generation *g, const struct generation_mt
 		return false;
 	}
 	memmove(name + prefix, name, length + 1);
-	for (size_t i = 0; i + 1 < prefix; i++)
-		name[i] = lower(transport[i]);
+	text_lower(name, transport, prefix - 1);
 	name[prefix - 1] = ':';
 	return true;
 }

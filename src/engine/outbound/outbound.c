@@ -371,9 +371,7 @@ static uint64_t hash_of(const struct outbound_process *process,
 
 	if (length > sizeof(text))
 		length = sizeof(text);
-	for (size_t i = 0; i < length; i++)
-		text[i] = name[i] >= 'A' && name[i] <= 'Z' ?
-		    (char)(name[i] + ('a' - 'A')) : name[i];
+	text_lower(text, name, length);
 	return siphash13(&process->engine->segment->header->key, text, length);
 }
 

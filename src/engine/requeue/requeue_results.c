@@ -6,6 +6,7 @@
  * ERRORS   What cannot be remembered is read again from the queue's list, when there is room.
  * THREADS  One.
  */
+#include "base/text.h"
 #include "engine/requeue/requeue_internal.h"
 
 #include <string.h>
@@ -37,15 +38,10 @@ static bool recipient_name(const struct requeue_result *result,
 	size_t length = result->recipient.length;
 
 	if (length == 0 || length > REQUEUE_NAME_MAX ||
-	    memchr(result->recipient.text, '@', length) == NULL)
+	    memchr(result->recipient.text, '@', length) == NULL ||
+	    memchr(result->recipient.text, '\0', length) != NULL)
 		return false;
-	for (size_t i = 0; i < length; i++) {
-		char c = result->recipient.text[i];
-
-		if (c == '\0')
-			return false;
-		out[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-	}
+	text_lower(out, result->recipient.text, length);
 	out[length] = '\0';
 	return true;
 }

@@ -9,6 +9,7 @@
  *          that was cut is hints_guard.c's.
  * THREADS  One.
  */
+#include "base/text.h"
 #include "segment/hints/hints_reader_internal.h"
 
 #include <string.h>
@@ -329,9 +330,7 @@ static bool read_address(const char *address, size_t length, char lower[HINTS_AD
 	/* an answer names the domain as text: it would end at a NUL */
 	if (length == 0 || length > HINTS_ADDRESS_MAX || memchr(address, '\0', length) != NULL)
 		return false;
-	for (size_t i = 0; i < length; i++)
-		lower[i] = address[i] >= 'A' && address[i] <= 'Z' ?
-		    (char)(address[i] | 0x20) : address[i];
+	text_lower(lower, address, length);
 	if (lower[length - 1] == '.')
 		length--;
 	at = memrchr(lower, '@', length);

@@ -58,9 +58,7 @@ uint32_t grants_domain(const struct segment *segment, const char *domain, size_t
 	length = text_bare_host(&domain, length);
 	if (length > sizeof(text))
 		length = sizeof(text);
-	for (size_t i = 0; i < length; i++)
-		text[i] = domain[i] >= 'A' && domain[i] <= 'Z' ?
-		    (char)(domain[i] + ('a' - 'A')) : domain[i];
+	text_lower(text, domain, length);
 	hash = (uint32_t)siphash13(&segment->header->key, text, length);
 	return hash == 0 ? 1 : hash;
 }
