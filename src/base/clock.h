@@ -27,6 +27,9 @@ int64_t clock_wall_ns(void);
  * the two looks: so a time reads the same whenever it is converted. */
 void clock_pair(int64_t *now_ns, int64_t *wall_ns);
 
+/* Sleeps so long, or until a signal. */
+void clock_pause(int64_t ns);
+
 /* Which boot the clock counts from, a text filled up with NULs; false: unknown. */
 #define CLOCK_BOOT_ID	40
 bool clock_boot_id(char out[CLOCK_BOOT_ID]);

@@ -16,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -106,8 +105,6 @@ void process_die_with(pid_t parent) {
 }
 
 bool process_await(pid_t pid, int64_t until_ns) {
-	const struct timespec pause = { .tv_nsec = NS_PER_MS };
-
 	for (;;) {
 		pid_t ended = waitpid(pid, NULL, WNOHANG);
 
@@ -115,6 +112,6 @@ bool process_await(pid_t pid, int64_t until_ns) {
 			return true;
 		if (clock_now_ns() >= until_ns)
 			return false;
-		(void)nanosleep(&pause, NULL);
+		clock_pause(NS_PER_MS);
 	}
 }

@@ -10,11 +10,6 @@
 
 #include "base/clock.h"
 
-static struct timespec time_of(int64_t ns) {
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_SECOND),
-		.tv_nsec = (long)(ns % NS_PER_SECOND) };
-}
-
 void rest_init(struct rest *rest, int64_t now_ns) {
 	pthread_condattr_t attributes;
 
@@ -56,8 +51,6 @@ static bool rest_was_lively(struct rest *rest, int64_t most_ns) {
 }
 
 void rest_take(struct rest *rest, int64_t turn_ns, int64_t most_ns) {
-	struct timespec turn = time_of(turn_ns);
-
 	if (rest_was_lively(rest, most_ns))
-		(void)nanosleep(&turn, NULL);
+		clock_pause(turn_ns);
 }

@@ -115,11 +115,10 @@ static void begin_file(struct journal_log *log) {
 
 /* One that was killed a moment ago keeps its lock until its last sync has ended. */
 static int lock_patiently(struct journal_log *log) {
-	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
 	int error = log->storage.calls->lock(log->storage.context);
 
 	for (unsigned i = 0; i < LOCK_TRIES && error == -EAGAIN && log->options.threaded; i++) {
-		nanosleep(&pause, NULL);
+		clock_pause(LOCK_PAUSE_NS);
 		error = log->storage.calls->lock(log->storage.context);
 	}
 	return error;

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -36,14 +35,13 @@ static const char *find_program(const char *name, char path[PATH_MAX]) {
 }
 
 static int wait_for(struct subprocess *child) {
-	const struct timespec pause = { .tv_nsec = NS_PER_MS };
 	int status = 0;
 	pid_t ended;
 
 	while ((ended = waitpid(child->pid, &status, WNOHANG)) == 0 ||
 	    (ended < 0 && errno == EINTR)) {
 		(void)subprocess_turn(child, clock_now_ns());
-		(void)nanosleep(&pause, NULL);
+		clock_pause(NS_PER_MS);
 	}
 	return status;
 }

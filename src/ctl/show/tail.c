@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/decision_id.h"
@@ -276,11 +275,10 @@ static void look_after(struct tailing *tailing, int64_t now_ns) {
 }
 
 static void follow(struct tailing *tailing) {
-	static const struct timespec pause = { .tv_nsec = LOOK_NS };
 	bool wanted = true;
 
 	while (wanted) {
-		(void)nanosleep(&pause, NULL);
+		clock_pause(LOOK_NS);
 		wanted = write_all(tailing, SIZE_MAX, true);
 		look_after(tailing, clock_now_ns());
 	}

@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -113,10 +112,8 @@ static bool begin_to_wait(int fd, const struct peer *peer) {
 
 /* Without descriptors or memory: epoll would tell of the socket at once again. */
 static void rest(void) {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-
 	if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-		(void)nanosleep(&pause, NULL);
+		clock_pause(PAUSE_NS);
 }
 
 /* A connection that may go on at once; or -1: there was none, or it waits. */

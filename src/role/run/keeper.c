@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -136,26 +135,23 @@ static void keeper_stir(struct keeper *keeper) {
 }
 
 static void *await_stirs(void *argument) {
-	static const struct timespec deaf = { .tv_sec = DEAF_NS / NS_PER_SECOND,
-		.tv_nsec = DEAF_NS % NS_PER_SECOND };
 	struct keeper *keeper = argument;
 
 	for (;;) {
 		segment_await_stir(segment_header(keeper->context->segment));
 		keeper_stir(keeper);
-		(void)nanosleep(&deaf, NULL);
+		clock_pause(DEAF_NS);
 	}
 	return NULL;
 }
 
 /* Others wait for a page that is made larger: each of them is done by itself. */
 static void *enlarge_pages(void *argument) {
-	const struct timespec apart = { .tv_nsec = ENLARGE_APART_NS };
 	const struct segment *segment = argument;
 	uint64_t done = 0;
 
 	while (segment_enlarge_pages(segment, &done))
-		(void)nanosleep(&apart, NULL);
+		clock_pause(ENLARGE_APART_NS);
 	return NULL;
 }
 

@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -50,7 +49,6 @@ struct preparation {
 
 /* True: it is over. */
 static bool prepare_look(struct preparation *work, pid_t child, int64_t *end_ns) {
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	struct pollfd report = { .fd = work->fd, .events = POLLIN };
 	pid_t ended;
 
@@ -69,7 +67,7 @@ static bool prepare_look(struct preparation *work, pid_t child, int64_t *end_ns)
 	if (ended < 0 && errno != EINTR)
 		work->status = -1;
 	if (ended == 0)
-		(void)nanosleep(&pause, NULL);
+		clock_pause(LOOK_NS);
 	return ended != 0;
 }
 

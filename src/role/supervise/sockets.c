@@ -23,9 +23,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/datagram.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -35,17 +35,11 @@
 #define BACKLOG 4096		/* the kernel cuts it to net.core.somaxconn */
 #define DATAGRAM_ROOM (8 << 20)
 #define TAKEN_TRIES 50
-#define TAKEN_WAIT_NS 20000000L
+#define TAKEN_WAIT_NS (20 * NS_PER_MS)
 
 /* Datagrams, or connections. */
 static int type_of(uint8_t kind) {
 	return kind == LISTENER_SYSLOG ? SOCK_DGRAM : SOCK_STREAM;
-}
-
-static void wait_a_little(void) {
-	const struct timespec time = { .tv_nsec = TAKEN_WAIT_NS };
-
-	(void)nanosleep(&time, NULL);
 }
 
 /* 0: somebody listens there, to the last; else the error of who tries it, or -1 and errno:
@@ -62,7 +56,7 @@ static int try_path(const struct listen_address *address, int type) {
 		close(fd);
 		if (error != 0 && error != EAGAIN)
 			break;
-		wait_a_little();
+		clock_pause(TAKEN_WAIT_NS);
 	}
 	return error;
 }
@@ -237,7 +231,7 @@ static int bind_inet(struct listen_socket *out, const struct listen_address *add
 	    (const struct sockaddr *)&address->socket_address, address->length) != 0; i++) {
 		if (errno != EADDRINUSE || i == TAKEN_TRIES)
 			return diag_set(diag, errno, "cannot bind");
-		wait_a_little();
+		clock_pause(TAKEN_WAIT_NS);
 	}
 	return 0;
 }

@@ -9,7 +9,6 @@
 #include "segment/cluster/cluster_told.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/relaxed.h"
@@ -76,14 +75,13 @@ static void told_bound(struct cluster_told *told) {
 }
 
 bool cluster_told_read(const struct cluster_record *record, struct cluster_told *told) {
-	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	uint64_t words[CLUSTER_TOLD_WORDS];
 
 	for (unsigned tried = 0; tried < TRIES; tried++) {
 		uint64_t seq = atomic_load_explicit(&record->seq, memory_order_acquire);
 
 		if ((seq & 1) != 0) {
-			(void)nanosleep(&pause, NULL);
+			clock_pause(PAUSE_NS);
 			continue;
 		}
 		for (size_t i = 0; i < CLUSTER_TOLD_WORDS; i++)
