@@ -119,24 +119,8 @@ const char *view_session_state(const struct session *session) {
 	return words[session->control.state];
 }
 
-static const char *role_kind_word(enum role_kind kind) {
-	static const char *const words[ROLE_KINDS] = {
-		[ROLE_NONE] = "none",
-		[ROLE_SUPERVISOR] = "supervisor",
-		[ROLE_POLICY] = "policy",
-		[ROLE_MILTER] = "milter",
-		[ROLE_KEEPER] = "keeper",
-		[ROLE_FEED] = "feed",
-		[ROLE_QUEUE] = "queue",
-		[ROLE_METRICS] = "metrics",
-		[ROLE_CLUSTER] = "cluster",
-	};
-
-	return words[kind];
-}
-
 const char *view_role_name(const struct reader_role *role, char out[VIEW_ROLE_NAME_MAX]) {
-	size_t length = text_append(out, VIEW_ROLE_NAME_MAX, 0, "%s", role_kind_word(role->kind));
+	size_t length = text_append(out, VIEW_ROLE_NAME_MAX, 0, "%s", role_word(role->kind));
 
 	if (role->kind != ROLE_SUPERVISOR)
 		(void)text_append(out, VIEW_ROLE_NAME_MAX, length, ".%u", (unsigned)role->number);

@@ -73,6 +73,12 @@ static int role_enter_sandbox(struct role_context *context, uint32_t *what,
 }
 
 static int role_serve(const struct role_context *context, struct diag *diag) {
+	static int (*const mains[ROLE_KINDS])(const struct role_context *, struct engine *,
+	    struct diag *) = {
+		[ROLE_POLICY] = policy_role_main, [ROLE_MILTER] = milter_role_main,
+		[ROLE_KEEPER] = keeper_role_main, [ROLE_FEED] = feed_role_main,
+		[ROLE_METRICS] = metrics_role_main,
+	};
 	const struct role_row *row = role_row_of(context->kind);
 	struct engine *engine;
 
@@ -81,24 +87,9 @@ static int role_serve(const struct role_context *context, struct diag *diag) {
 	engine_beat_on(engine, context->fds[ROLE_FD_LIFELINE], context->fds[ROLE_FD_NUDGE]);
 	if (row != NULL)
 		return row->main(context, engine, diag);
-	switch (context->kind) {
-	case ROLE_POLICY:
-		return policy_role_main(context, engine, diag);
-	case ROLE_MILTER:
-		return milter_role_main(context, engine, diag);
-	case ROLE_KEEPER:
-		return keeper_role_main(context, engine, diag);
-	case ROLE_FEED:
-		return feed_role_main(context, engine, diag);
-	case ROLE_METRICS:
-		return metrics_role_main(context, engine, diag);
-	case ROLE_NONE:
-	case ROLE_SUPERVISOR:
-	case ROLE_QUEUE:
-	case ROLE_CLUSTER:
-		break;
-	}
-	return diag_set(diag, 0, "this build has no such worker");
+	if (mains[context->kind] == NULL)
+		return diag_set(diag, 0, "this build has no such worker");
+	return mains[context->kind](context, engine, diag);
 }
 
 /* It returns only when it cannot go on. */

@@ -48,15 +48,15 @@
 _Static_assert(GENERATION_ROLES_MAX + SEGMENT_ROLES_SINGLE <= SEGMENT_ROLES_MAX,
     "the compiler refuses what has no place");
 
-static void add_child(struct supervisor *supervisor, enum role_kind kind,
-    const char *word, unsigned number, unsigned listener) {
+static void add_child(struct supervisor *supervisor, enum role_kind kind, unsigned number,
+    unsigned listener) {
 	struct child *child = &supervisor->children[supervisor->child_count];
 
 	MUST(supervisor->child_count < SEGMENT_ROLES_MAX);
 	supervisor->child_count++;
 	*child = (struct child){ .kind = kind, .number = number,
 		.listener = listener, .place = segment_role_place(kind, number) };
-	text_append(child->name, sizeof(child->name), 0, "%s.%u", word, number);
+	text_append(child->name, sizeof(child->name), 0, "%s.%u", role_word(kind), number);
 }
 
 static bool is_planned(const struct supervisor *supervisor, enum role_kind kind) {
@@ -84,36 +84,35 @@ void children_plan(struct supervisor *supervisor) {
 	/* in the order of their start: those that mail waits for come first, and the keeper, by
 	 * which they wait until the sessions that were adopted are confirmed */
 	if (policies > 0)
-		add_child(supervisor, ROLE_POLICY, "policy", 0, 0);
-	add_child(supervisor, ROLE_KEEPER, "keeper", 0, 0);
+		add_child(supervisor, ROLE_POLICY, 0, 0);
+	add_child(supervisor, ROLE_KEEPER, 0, 0);
 	for (i = 1; i < policies; i++)
-		add_child(supervisor, ROLE_POLICY, "policy", i, 0);
+		add_child(supervisor, ROLE_POLICY, i, 0);
 	for (i = 0; i < generation->listener_count; i++)
 		if ((generation->listeners[i].kind == LISTENER_MILTER ||
 		    generation->listeners[i].kind == LISTENER_MILTER_ACCOUNTS) &&
 		    supervisor->sockets.list[i].fd >= 0)
-			add_child(supervisor, ROLE_MILTER, "milter", milters++, i);
+			add_child(supervisor, ROLE_MILTER, milters++, i);
 	if (feed_role_needed(generation))
-		add_child(supervisor, ROLE_FEED, "feed", 0, 0);
+		add_child(supervisor, ROLE_FEED, 0, 0);
 	if (generation_drives(generation))
-		add_child(supervisor, ROLE_QUEUE, "queue", 0, 0);
+		add_child(supervisor, ROLE_QUEUE, 0, 0);
 	if (generation_has_cluster(generation))
-		add_child(supervisor, ROLE_CLUSTER, "cluster", 0, 0);
+		add_child(supervisor, ROLE_CLUSTER, 0, 0);
 	if (metrics)
-		add_child(supervisor, ROLE_METRICS, "metrics", 0, 0);
+		add_child(supervisor, ROLE_METRICS, 0, 0);
 }
 
-static void add_later(struct supervisor *supervisor, enum role_kind kind, const char *word,
-    bool needed) {
+static void add_later(struct supervisor *supervisor, enum role_kind kind, bool needed) {
 	if (needed && !is_planned(supervisor, kind))
-		add_child(supervisor, kind, word, 0, 0);
+		add_child(supervisor, kind, 0, 0);
 }
 
 void children_replan(struct supervisor *supervisor) {
 	const struct generation *generation = supervisor->generation;
 
-	add_later(supervisor, ROLE_FEED, "feed", feed_role_needed(generation));
-	add_later(supervisor, ROLE_QUEUE, "queue", generation_drives(generation));
+	add_later(supervisor, ROLE_FEED, feed_role_needed(generation));
+	add_later(supervisor, ROLE_QUEUE, generation_drives(generation));
 }
 
 /* It ends by itself where a reload leaves it nothing to do, and comes back with one

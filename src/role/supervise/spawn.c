@@ -50,28 +50,13 @@ static void give_up(const char *what, const struct diag *diag, int code) {
 	_exit(code);
 }
 
-static bool is_own(const struct child *child, unsigned listener, uint8_t kind) {
-	switch (child->kind) {
-	case ROLE_POLICY:
-		return kind == LISTENER_POLICY || kind == LISTENER_SOCKETMAP;
-	case ROLE_MILTER:
-		return (kind == LISTENER_MILTER || kind == LISTENER_MILTER_ACCOUNTS) &&
-		    listener == child->listener;
-	case ROLE_KEEPER:
-		return kind == LISTENER_CONTROL;
-	case ROLE_FEED:
-		return kind == LISTENER_SYSLOG || kind == LISTENER_EVENTS;
-	case ROLE_QUEUE:
-		return kind == LISTENER_QUEUE;
-	case ROLE_METRICS:
-		return kind == LISTENER_METRICS;
-	case ROLE_CLUSTER:
-	case ROLE_NONE:
-	case ROLE_SUPERVISOR:
-		break;
-	}
-	return false;
-}
+static const uint8_t role_of_listener[] = {
+	[LISTENER_POLICY] = ROLE_POLICY, [LISTENER_SOCKETMAP] = ROLE_POLICY,
+	[LISTENER_MILTER] = ROLE_MILTER, [LISTENER_MILTER_ACCOUNTS] = ROLE_MILTER,
+	[LISTENER_CONTROL] = ROLE_KEEPER, [LISTENER_SYSLOG] = ROLE_FEED,
+	[LISTENER_EVENTS] = ROLE_FEED, [LISTENER_QUEUE] = ROLE_QUEUE,
+	[LISTENER_METRICS] = ROLE_METRICS,
+};
 
 static void take_sockets(struct supervisor *supervisor, const struct child *child,
     struct role_context *context) {
@@ -82,9 +67,8 @@ static void take_sockets(struct supervisor *supervisor, const struct child *chil
 		uint8_t kind = supervisor->generation->listeners[i].kind;
 		int fd = supervisor->sockets.list[i].fd;
 
-		if (fd < 0)
-			continue;
-		if (!is_own(child, i, kind))
+		if (fd < 0 || role_of_listener[kind] != child->kind ||
+		    (child->kind == ROLE_MILTER && i != child->listener))
 			continue;
 		context->sockets[context->socket_count++] = (struct role_socket){
 			.fd = fd, .listener = (uint8_t)i, .kind = kind,

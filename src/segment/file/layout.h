@@ -50,6 +50,22 @@ enum role_kind {
 };
 #define ROLE_KINDS	(ROLE_CLUSTER + 1)
 
+static inline const char *role_word(enum role_kind kind) {
+	static const char *const words[ROLE_KINDS] = {
+		[ROLE_NONE] = "none",
+		[ROLE_SUPERVISOR] = "supervisor",
+		[ROLE_POLICY] = "policy",
+		[ROLE_MILTER] = "milter",
+		[ROLE_KEEPER] = "keeper",
+		[ROLE_FEED] = "feed",
+		[ROLE_QUEUE] = "queue",
+		[ROLE_METRICS] = "metrics",
+		[ROLE_CLUSTER] = "cluster",
+	};
+
+	return words[kind];
+}
+
 /* What restricts a role. */
 enum role_sandbox {
 	ROLE_SANDBOX_CALLS = 1,		/* its system calls */
