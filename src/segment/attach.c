@@ -31,11 +31,8 @@ void segment_bind(struct segment *segment, void *mapping) {
 	segment->counters = header->counters;
 	segment->records = (void *)(base + header->records_offset);
 	segment->session_shards = (void *)(base + header->shards_offset);
-	segment->client_shards = segment->session_shards + header->shard_count;
 	segment->session_lines = (void *)(base + header->lines_offset);
 	segment->session_slots = (void *)(base + header->slots_offset);
-	segment->client_lines = (void *)(base + header->client_lines_offset);
-	segment->client_slots = (void *)(base + header->clients_offset);
 }
 
 int segment_own_fixed(void *mapping, int fd) {

@@ -105,15 +105,11 @@ static uint64_t place_bytes(uint64_t *end, uint64_t bytes) {
 static void place_sessions(struct segment_header *header, uint64_t *end) {
 	uint64_t shards = header->shard_count;
 
-	header->shards_offset = place_bytes(end, 2 * shards * sizeof(struct shard));
+	header->shards_offset = place_bytes(end, shards * sizeof(struct shard));
 	header->lines_offset = place_bytes(end, shards * header->lines_per_shard *
 	    sizeof(struct index_line));
 	header->slots_offset = place_bytes(end, shards * header->slots_per_shard *
 	    sizeof(struct session_slot));
-	header->client_lines_offset = place_bytes(end, shards * header->client_lines_per_shard *
-	    sizeof(struct index_line));
-	header->clients_offset = place_bytes(end, shards * header->clients_per_shard *
-	    sizeof(struct client_slot));
 }
 
 /* A key whose buckets are full has something forgotten: with this room hardly any are before
@@ -227,23 +223,21 @@ static void place_decisions(struct segment_header *header, uint64_t *end) {
 		    sizeof(struct decided_slot));
 }
 
-/* The sizes of shards of sessions and clients.  The numbers may come from a file that anybody
- * wrote. */
-static bool deal_sessions(struct segment_header *header) {
+/* The sizes of shards of sessions, and how many clients are wanted.  The numbers may come from a
+ * file that anybody wrote. */
+static bool deal_sessions(struct segment_header *header, uint64_t *clients) {
 	struct share share;
-	uint64_t slots, clients;
+	uint64_t slots;
 
 	if (!deal_slots(header->session_count, &share))
 		return false;
 	slots = share.each + 5 * (uint64_t)share.root + 1;
-	clients = share.each + 2 * (uint64_t)share.root + 1;
 	if (slots > SLOTS_PER_SHARD_MAX)
 		return false;
 	header->shard_count = share.shards;
 	header->slots_per_shard = (uint32_t)slots;
 	header->lines_per_shard = lines_for(slots);
-	header->clients_per_shard = (uint32_t)clients;
-	header->client_lines_per_shard = lines_for(clients);
+	*clients = share.shards * (share.each + 2 * (uint64_t)share.root + 1);
 	return true;
 }
 
@@ -252,19 +246,21 @@ static bool deal_sessions(struct segment_header *header) {
 
 bool segment_geometry(struct segment_header *header, uint32_t record_count,
     uint64_t session_count, uint64_t destination_count, uint64_t account_count) {
-	uint64_t end = sizeof(struct segment_header);
+	uint64_t end = sizeof(struct segment_header), clients;
 
 	memset((char *)header + GEOMETRY_AT, 0, GEOMETRY_END - GEOMETRY_AT);
 	header->record_count = record_count;
 	header->session_count = session_count;
 	header->destination_count = destination_count;
 	header->account_count = account_count;
-	if (record_count == 0 || record_count > SEGMENT_RECORDS_MAX || !deal_sessions(header))
+	if (record_count == 0 || record_count > SEGMENT_RECORDS_MAX || 
+	    !deal_sessions(header, &clients))
 		return false;
 	header->records_offset = place_bytes(&end, (uint64_t)record_count * sizeof(struct class_record));
 	header->lane_uses_offset = place_bytes(&end, SEGMENT_LANE_USES * sizeof(struct lane_use_slot));
 	place_sessions(header, &end);
-	if (!place_learned(&header->destinations, destination_count, sizeof(struct destination),
+	if (!place_learned(&header->clients, clients, sizeof(struct client_slot), &end) ||
+	    !place_learned(&header->destinations, destination_count, sizeof(struct destination),
 		&end) ||
 	    !place_learned(&header->relays, destination_count, sizeof(struct relay), &end) ||
 	    !place_learned(&header->recipients, within(destination_count /

@@ -387,10 +387,8 @@ static int init_header(struct segment_header *header,
 }
 
 static void init_locks(struct segment *segment) {
-	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
 		STORE(segment->session_shards[i].free_head, SEGMENT_NO_SLOT);
-		STORE(segment->client_shards[i].free_head, SEGMENT_NO_SLOT);
-	}
 	scrub_learned(segment, segment->header->created_ns);
 	sessions_rebuild(segment);
 }

@@ -28,6 +28,7 @@
 #include "segment/destination/flights.h"
 #include "segment/file/internal.h"
 #include "segment/geometry.h"
+#include "segment/session/sessions.h"
 
 #define READER_STALE_NS	(10 * NS_PER_SECOND)
 
@@ -164,13 +165,13 @@ static enum reader_health reader_health_of(const struct segment *segment, int64_
 
 static void count_use(const struct segment *segment, struct reader_status *out) {
 	const struct segment_header *sizes = segment->header;
+	struct learned clients = clients_table(segment);
 
 	out->sessions_size = (uint64_t)sizes->shard_count * sizes->slots_per_shard;
-	out->clients_size = (uint64_t)sizes->shard_count * sizes->clients_per_shard;
-	for (uint32_t i = 0; i < sizes->shard_count; i++) {
+	for (uint32_t i = 0; i < sizes->shard_count; i++)
 		out->sessions_used += RELAXED(segment->session_shards[i].used);
-		out->clients_used += RELAXED(segment->client_shards[i].used);
-	}
+	out->clients_size = (uint64_t)sizes->clients.shards * sizes->clients.per_shard;
+	out->clients_used = learned_used(&clients);
 	out->destinations_size = (uint64_t)sizes->destinations.shards *
 	    sizes->destinations.per_shard;
 	out->relays_size = out->destinations_size;

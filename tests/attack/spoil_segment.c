@@ -27,6 +27,7 @@
 
 static int spoil_locks(const char *path) {
 	struct segment *segment;
+	struct shard *clients;
 	struct diag diag;
 	int fd = segment_open_file(path, geteuid(), &diag);
 
@@ -36,10 +37,11 @@ static int spoil_locks(const char *path) {
 	}
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
 		atomic_store(&segment->records[i].lock.word, 1);
-	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
 		atomic_store(&segment->session_shards[i].lock.word, 1);
-		atomic_store(&segment->client_shards[i].lock.word, 1);
-	}
+	clients = (void *)((char *)segment->header + segment->header->clients.shards_offset);
+	for (uint32_t i = 0; i < segment->header->clients.shards; i++)
+		atomic_store(&clients[i].lock.word, 1);
 	return 0;
 }
 

@@ -388,7 +388,7 @@ static void touch_everything(void) {
 		client_aim(segment, 0, &client, 128, 0, &lock);
 		if (!client_lock(&lock))
 			abort();
-		seen |= UINT32_C(1) << lock.shard_number;
+		seen |= UINT32_C(1) << lock.key.shard;
 		client_unlock(&lock);
 	}
 }

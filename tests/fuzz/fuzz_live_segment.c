@@ -76,13 +76,12 @@ static unsigned list_spaces(struct space out[SPACES]) {
 	out[n++] = (struct space){ h->records_offset, 4 * sizeof(struct class_record),
 		sizeof(struct class_record), offsetof(struct class_record, seq) };
 	out[n++] = (struct space){ .offset = h->lane_uses_offset, .bytes = 512 };
-	out[n++] = shards_at(h->shards_offset, 2 * h->shard_count);
+	out[n++] = shards_at(h->shards_offset, h->shard_count);
 	out[n++] = (struct space){ .offset = h->lines_offset,
 		.bytes = h->slots_offset - h->lines_offset };
 	out[n++] = (struct space){ .offset = h->slots_offset,
-		.bytes = h->client_lines_offset - h->slots_offset };
-	out[n++] = (struct space){ .offset = h->client_lines_offset,
-		.bytes = h->destinations.shards_offset - h->client_lines_offset };
+		.bytes = h->clients.shards_offset - h->slots_offset };
+	n += table_spaces(&h->clients, sizeof(struct client_slot), out + n);
 	n += table_spaces(&h->destinations, sizeof(struct destination), out + n);
 	n += table_spaces(&h->relays, sizeof(struct relay), out + n);
 	n += table_spaces(&h->recipients, sizeof(struct recipient), out + n);

@@ -188,21 +188,21 @@ struct class_record *site_class(const struct site *site, const char *name) {
 	return NULL;
 }
 
+static void add_client(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
+	uint64_t *counted = context;
+
+	(void)shard;
+	(void)number;
+	*counted += copy[WORD_OF(client_slot, open)];
+}
+
 static bool clients_are_consistent(const struct segment *segment) {
+	struct learned clients = clients_table(segment);
 	uint64_t counted = 0, in_slots = 0;
 	uint32_t first, count;
 
+	(void)learned_each(&clients, add_client, &counted);
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
-		uint32_t high = atomic_load(&segment->client_shards[i].high_water);
-
-		for (uint32_t c = 0; c < high; c++) {
-			const struct client_slot *client =
-			    &segment->client_slots[(size_t)i *
-				segment->header->clients_per_shard + c];
-
-			if (client->used)
-				counted += atomic_load(&client->open);
-		}
 		sessions_range(segment, i, &first, &count);
 		for (uint32_t s = 0; s < count; s++) {
 			struct session_control control =

@@ -319,7 +319,7 @@ static void open_session(struct engine *engine, const struct generation *generat
 	/* the memory of this one comes meanwhile */
 	if (question->over != NULL)
 		engine_session_ended(engine, generation, question->over, question->owner, now_ns);
-	inquiry_expect(&inquiry);
+	sessions_expect(&inquiry.lock);
 	inquiry_look_at_gate(&inquiry);
 	segment_count(engine->segment, COUNTER_QUESTIONS, 1);
 	if (address_is_unknown(&question->client) || question->client_port == 0) {

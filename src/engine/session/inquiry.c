@@ -54,12 +54,6 @@ void inquiry_begin(struct inquiry *inquiry, struct engine *engine,
 		    now_ns, &inquiry->client);
 }
 
-void inquiry_expect(const struct inquiry *inquiry) {
-	sessions_expect(&inquiry->lock);
-	if (inquiry->class != NULL && inquiry->class->has_client_limit)
-		client_expect(&inquiry->client);
-}
-
 void inquiry_look_at_gate(struct inquiry *inquiry) {
 	inquiry->gate_shut = inquiry->class == NULL && !inquiry->exempt &&
 	    gate_is_shut(inquiry->engine->segment, inquiry->generation);

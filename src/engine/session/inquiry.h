@@ -33,9 +33,6 @@ static inline void inquiry_decide(struct inquiry *inquiry, enum verdict verdict,
 	    (struct decision){ .verdict = verdict, .reason = reason };
 }
 
-/* Some time after inquiry_begin: has the slots fetched that a new session would take. */
-void inquiry_expect(const struct inquiry *inquiry);
-
 /* Is there room in any class, where none takes the client?  No lock. */
 void inquiry_look_at_gate(struct inquiry *inquiry);
 

@@ -327,7 +327,7 @@ static void retag_all(const struct learned *table, uint32_t number) {
 	seq_end(&shard->seq);
 }
 
-static void shard_mend(const struct learned *table, uint32_t shard) {
+void learned_mend(const struct learned *table, uint32_t shard) {
 	retag_all(table, shard);
 	if (table->kind->repair != NULL)
 		table->kind->repair(table, shard);
@@ -348,7 +348,7 @@ bool learned_lock(const struct learned *table, const struct learned_key *key,
 	case LOCK_HELD:
 		return true;
 	case LOCK_INHERITED:
-		shard_mend(table, key->shard);
+		learned_mend(table, key->shard);
 		return true;
 	case LOCK_TIMED_OUT:
 		break;
@@ -379,7 +379,7 @@ static void slot_forget(const struct learned *table, uint32_t shard, uint32_t nu
 	learned_store_control(learned_slot(table, shard, number), free_slot);
 	set_tag(table, shard, number, TAG_FREE);
 	if (RELAXED(*used) == 0)
-		shard_mend(table, shard);
+		learned_mend(table, shard);
 	else
 		guarded_add(used, UINT32_MAX);
 	if (table->kind->forgotten != NULL)
@@ -445,7 +445,7 @@ static bool bucket_evict(const struct learned *table, const struct learned_key *
 		    (turn + i) % TAGS_CHOICES, table->place->buckets_per_shard), now_ds,
 		    &is_spoiled);
 		if (is_spoiled) {
-			shard_mend(table, key->shard);
+			learned_mend(table, key->shard);
 			return true;
 		}
 	}
@@ -486,7 +486,7 @@ static _Atomic uint64_t *learned_take(const struct learned *table,
 		slot = take_place(table, key, number);
 		if (slot != NULL)
 			return slot;
-		shard_mend(table, key->shard);
+		learned_mend(table, key->shard);
 	}
 	return NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * The tables of what was learned: destinations, relays, recipients that are held, logins.
+ * The tables of what may be forgotten: destinations, relays, recipients that are held, clients,
+ * logins.
  * Sharded, of fixed size, each entry one that may be forgotten.  Where both buckets of a
  * key are full (tags.h), one of them gives up what is worth least.
  *
@@ -125,6 +126,8 @@ void learned_expect(const struct learned *table, const uint64_t hashes[], uint32
 /* False: the shard's mutex was not to be had within 50 ms; nothing is held. */
 bool learned_lock(const struct learned *table, const struct learned_key *key,
     int64_t now_ns);
+/* Gives each place the tag of its key again: whoever holds the mutex found what does not fit. */
+void learned_mend(const struct learned *table, uint32_t shard);
 void learned_unlock(const struct learned *table, const struct learned_key *key);
 
 /* Its words, or NULL: not known. */

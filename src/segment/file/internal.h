@@ -31,11 +31,8 @@ struct segment {
 	void *fixed_in_file;	/* SEGMENT_FIXED_BYTES that others may write to; NULL: an onlooker's */
 	struct class_record *records;
 	struct shard *session_shards;
-	struct shard *client_shards;
 	struct index_line *session_lines;
 	struct session_slot *session_slots;
-	struct index_line *client_lines;
-	struct client_slot *client_slots;
 	_Atomic uint64_t *counters;	/* in the header, or an onlooker's own */
 	struct onlooker *onlooker;	/* NULL: the mapping can be written to */
 	gid_t readers;		/* group of the file */

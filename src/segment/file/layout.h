@@ -4,7 +4,7 @@
  * pointers, every place fixed when it is made.
  *
  *	header | roles | listeners | class records | ring of lane uses | session shards
- *	| client shards | destinations | relays | recipients held | accounts | what stands beside
+ *	| clients | destinations | relays | recipients held | accounts | what stands beside
  *	the destinations' shards | reasons | flights | attempts | grants | told | decisions
  *
  * Locks, in this order: session shard, class, client shard.  A class's counters,
@@ -184,16 +184,15 @@ struct session_slot {
 	_Atomic uint64_t words[SESSION_WORDS];
 };
 
-/* Sub-limits and rates of one client in one class. 32 bytes. */
+/* Sub-limits and rates of one client in one class. 48 bytes. */
 struct client_slot {
+	struct learned_control control;
+	uint64_t open;
 	struct address client;		/* truncated */
-	_Atomic int64_t rate_tat_ns;
-	_Atomic uint32_t open;
-	uint16_t class_record;
-	uint8_t used;
-	uint8_t reserved;
+	uint64_t class_record;
+	int64_t rate_tat_ns;
 };
-_Static_assert(sizeof(struct client_slot) == 32, "four words");
+_Static_assert(sizeof(struct client_slot) == 48, "six words");
 
 /* One cache line of an index: 15 places and how many keys passed on. */
 #define INDEX_PLACES 15
@@ -409,7 +408,7 @@ struct told_table {
 	_Atomic uint64_t ring[TOLD_RING_BYTES / 8];
 };
 
-/* Where a table of what was learned lies. */
+/* Where a table of segment/destination/learned.h lies. */
 struct table_place {
 	uint64_t shards_offset;
 	uint64_t tags_offset;		/* struct tag_line, one a bucket */
@@ -439,18 +438,15 @@ struct segment_header {
 
 	/* from here on as segment_geometry works it out of the counts */
 	uint32_t record_count;		/* class records */
-	uint32_t shard_count;		/* of sessions, and of clients */
+	uint32_t shard_count;		/* of sessions */
 	uint32_t slots_per_shard;
 	uint32_t lines_per_shard;
-	uint32_t clients_per_shard;
-	uint32_t client_lines_per_shard;
 	uint64_t session_count;		/* as configured */
 	uint64_t records_offset;
-	uint64_t shards_offset;		/* session shards, then client shards */
+	uint64_t shards_offset;		/* of sessions */
 	uint64_t lines_offset;
 	uint64_t slots_offset;
-	uint64_t client_lines_offset;
-	uint64_t clients_offset;
+	struct table_place clients;
 	uint64_t destination_count;	/* as configured; as many relays */
 	struct table_place destinations;
 	struct table_place relays;

@@ -9,348 +9,151 @@
 #include <string.h>
 
 #include "base/failpoint.h"
-#include "segment/file/index.h"
 #include "segment/file/lock.h"
 #include "segment/session/sessions.h"
 
-#define CLIENTS_LOOKED_AT 32	/* for a place, where all are taken */
+#define OPEN_WORD	WORD_OF(client_slot, open)
+#define TAT_WORD	WORD_OF(client_slot, rate_tat_ns)
 
-static struct index client_index(const struct segment *segment, uint32_t shard) {
-	uint32_t lines = segment->header->client_lines_per_shard;
-
-	return (struct index){
-		.lines = segment->client_lines + (size_t)shard * lines,
-		.line_count = lines,
-		.slots = segment->header->clients_per_shard,
-	};
+/* Those at rest first, and else the one nearest to it, so that many addresses do not wash away the
+ * rate of a busy one. */
+static uint64_t client_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
+	(void)now_ds;
+	return RELAXED(slot[OPEN_WORD]) != 0 ? LEARNED_NEVER : RELAXED(slot[TAT_WORD]);
 }
 
-static struct client_slot *client_at(const struct segment *segment,
-    uint32_t shard, uint32_t slot) {
-	return &segment->client_slots[(size_t)shard *
-		segment->header->clients_per_shard + slot];
+static bool client_is_sound(const uint64_t *words) {
+	return (words[0] & 0xff) == 1;
 }
 
-/* Any role can write another number. */
-static uint32_t client_high_water(const struct segment *segment, uint32_t shard) {
-	uint32_t high = RELAXED(segment->client_shards[shard].high_water);
-	uint32_t all = segment->header->clients_per_shard;
+static const struct learned_kind client_kind = {
+	.place_at = offsetof(struct segment_header, clients),
+	.slot_words = sizeof(struct client_slot) / 8,
+	.key_at = WORD_OF(client_slot, client),
+	.key_words = CLIENT_KEY_WORDS,
+	.text_at = CLIENT_KEY_WORDS,
+	.copied_words = sizeof(struct client_slot) / 8,
+	.evicted = COUNTER_CLIENT_EVICTIONS,
+	.worth = client_worth,
+	.is_sound = client_is_sound,
+};
 
-	return high < all ? high : all;
-}
-
-static uint64_t client_hash(const struct segment *segment, uint16_t record,
-    const struct address *client) {
-	unsigned char bytes[24] = { 0 };
-
-	memcpy(bytes, client->bytes, 16);
-	memcpy(bytes + 16, &record, 2);
-	bytes[18] = 0xc1; /* apart from the keys of sessions */
-	return siphash13(&segment->header->key, bytes, sizeof(bytes));
-}
-
-/* The free list of clients is chained through `open`. */
-static void client_free_push(struct segment *segment, uint32_t shard_number,
-    uint32_t slot) {
-	struct shard *shard = &segment->client_shards[shard_number];
-	struct client_slot *client = client_at(segment, shard_number, slot);
-
-	client->used = 0;
-	FAILPOINT();
-	STORE(client->open, RELAXED(shard->free_head));
-	FAILPOINT();
-	STORE(shard->free_head, slot);
-	FAILPOINT();
-}
-
-/* Index and free list, from what is used. */
-static void client_shard_rebuild(struct segment *segment, uint32_t number) {
-	struct shard *shard = &segment->client_shards[number];
-	struct index index = client_index(segment, number);
-	uint32_t high = client_high_water(segment, number);
-	uint32_t used = 0;
-
-	index_clear(&index);
-	STORE(shard->free_head, SEGMENT_NO_SLOT);
-	for (uint32_t i = high; i-- > 0;) {
-		struct client_slot *client = client_at(segment, number, i);
-
-		if (client->used && index_insert(&index, client_hash(segment,
-			client->class_record, &client->client), i))
-			used++;
-		else
-			client_free_push(segment, number, i);
-	}
-	STORE(shard->used, used);
-}
-
-/* Any role can write what does not fit together. */
-static void client_shard_mend(struct segment *segment, uint32_t number) {
-	client_shard_rebuild(segment, number);
-	segment_count(segment, COUNTER_REPAIRS, 1);
-}
-
-static bool client_shard_lock(struct segment *segment, uint32_t number,
-    int64_t now_ns) {
-	struct shard *shard = &segment->client_shards[number];
-
-	switch (lock_acquire(&shard->lock, now_ns)) {
-	case LOCK_HELD:
-		return true;
-	case LOCK_INHERITED:
-		client_shard_rebuild(segment, number);
-		return true;
-	case LOCK_TIMED_OUT:
-		break;
-	}
-	return false;
-}
-
-static uint32_t client_find(const struct client_lock *lock) {
-	struct index index = client_index(lock->segment, lock->shard_number);
-	struct index_walk walk;
-	uint32_t slot;
-
-	index_walk_begin(&index, lock->hash, &walk);
-	while ((slot = index_walk_next(&index, &walk)) != SEGMENT_NO_SLOT) {
-		const struct client_slot *client =
-		    client_at(lock->segment, lock->shard_number, slot);
-
-		if (client->used && client->class_record == lock->record &&
-		    address_equal(&client->client, &lock->client))
-			return slot;
-	}
-	return SEGMENT_NO_SLOT;
+struct learned clients_table(const struct segment *segment) {
+	return learned_table(segment, &client_kind);
 }
 
 void client_aim(struct segment *segment, uint16_t record,
     const struct address *client, unsigned bits, int64_t now_ns,
     struct client_lock *lock) {
-	struct index index;
+	struct address truncated = *client;
 
+	address_truncate(&truncated, bits);
+	memcpy(lock->key.words, &truncated, sizeof(truncated));
+	lock->key.words[CLIENT_KEY_WORDS - 1] = record;
 	lock->segment = segment;
-	lock->record = record;
-	lock->client = *client;
+	lock->table = clients_table(segment);
+	lock->slot = NULL;
 	lock->now_ns = now_ns;
-	address_truncate(&lock->client, bits);
-	lock->hash = client_hash(segment, record, &lock->client);
-	lock->shard_number =
-	    (uint32_t)lock->hash & (segment->header->shard_count - 1);
-	lock->shard = &segment->client_shards[lock->shard_number];
-	lock->slot = SEGMENT_NO_SLOT;
-	__builtin_prefetch(lock->shard, 1);
-	index = client_index(segment, lock->shard_number);
-	index_prefetch(&index, lock->hash);
-}
-
-void client_expect(const struct client_lock *lock) {
-	/* any number may stand there: nothing is read of what it leads to */
-	uint32_t slot = RELAXED(lock->shard->free_head);
-
-	__builtin_prefetch(client_at(lock->segment, lock->shard_number, slot), 1);
+	learned_aim(&lock->table, CLIENT_KEY_WORDS, &lock->key);
 }
 
 bool client_lock(struct client_lock *lock) {
-	if (!client_shard_lock(lock->segment, lock->shard_number, lock->now_ns))
+	if (!learned_lock(&lock->table, &lock->key, lock->now_ns))
 		return false;
-	lock->slot = client_find(lock);
+	lock->slot = learned_find(&lock->table, &lock->key);
 	return true;
+}
+
+void client_unlock(struct client_lock *lock) {
+	lock_release(&lock->table.shards[lock->key.shard].lock);
 }
 
 void client_counts(const struct client_lock *lock, uint32_t *open,
     int64_t *rate_tat_ns) {
-	const struct client_slot *client;
-
 	*open = 0;
 	*rate_tat_ns = 0;
-	if (lock->slot == SEGMENT_NO_SLOT)
+	if (lock->slot == NULL)
 		return;
-	client = client_at(lock->segment, lock->shard_number, lock->slot);
-	*open = RELAXED(client->open);
-	*rate_tat_ns = RELAXED(client->rate_tat_ns);
-}
-
-static bool client_is_idle(const struct client_slot *client, int64_t now_ns) {
-	return RELAXED(client->open) == 0 && RELAXED(client->rate_tat_ns) <= now_ns;
-}
-
-static void client_forget(struct segment *segment, uint32_t shard_number,
-    uint32_t slot, uint64_t hash) {
-	struct index index = client_index(segment, shard_number);
-
-	if (!index_remove(&index, hash, slot)) {
-		client_at(segment, shard_number, slot)->used = 0;
-		client_shard_mend(segment, shard_number);
-		return;
-	}
-	client_free_push(segment, shard_number, slot);
-	guarded_add(&segment->client_shards[shard_number].used, UINT32_MAX);
-}
-
-static void client_release(struct segment *segment, uint32_t shard_number,
-    uint32_t slot) {
-	const struct client_slot *client = client_at(segment, shard_number, slot);
-
-	client_forget(segment, shard_number, slot,
-	    client_hash(segment, client->class_record, &client->client));
-}
-
-/* All places are taken: gives back those of clients at rest among the next few,
- * or else that of one without an open session, whose rate is forgotten: of those
- * the one nearest to rest, so that many addresses do not wash away the rate of a
- * busy one.  Never all are looked at: whoever has many addresses could make that
- * each question's cost. */
-static void client_evict(struct client_lock *lock) {
-	uint32_t count = lock->segment->header->clients_per_shard;
-	uint32_t at = lock->shard->hand, spare = SEGMENT_NO_SLOT;
-	int64_t spare_tat_ns = INT64_MAX;
-	bool found = false;
-
-	for (unsigned i = 0; i < CLIENTS_LOOKED_AT; i++) {
-		const struct client_slot *client;
-		int64_t tat_ns;
-
-		at = at + 1 < count ? at + 1 : 0;
-		client = client_at(lock->segment, lock->shard_number, at);
-		if (!client->used || RELAXED(client->open) != 0)
-			continue;
-		tat_ns = RELAXED(client->rate_tat_ns);
-		if (tat_ns <= lock->now_ns) {
-			client_release(lock->segment, lock->shard_number, at);
-			found = true;
-		} else if (spare == SEGMENT_NO_SLOT || tat_ns < spare_tat_ns) {
-			spare = at;
-			spare_tat_ns = tat_ns;
-		}
-	}
-	lock->shard->hand = at;
-	if (!found && spare != SEGMENT_NO_SLOT) {
-		client_release(lock->segment, lock->shard_number, spare);
-		segment_count(lock->segment, COUNTER_CLIENT_EVICTIONS, 1);
-	}
-}
-
-/* The first of the free list, or SEGMENT_NO_SLOT.  False: it is none that was in use once and
- * is free. */
-static bool client_first_free(const struct client_lock *lock, uint32_t *slot) {
-	*slot = RELAXED(lock->shard->free_head);
-	return *slot == SEGMENT_NO_SLOT ||
-	    (*slot < lock->segment->header->clients_per_shard &&
-		*slot < RELAXED(lock->shard->high_water) &&
-		!client_at(lock->segment, lock->shard_number, *slot)->used);
-}
-
-static uint32_t client_take(struct client_lock *lock) {
-	struct shard *shard = lock->shard;
-	uint32_t slot, high;
-
-	high = RELAXED(shard->high_water);
-	if (RELAXED(shard->free_head) == SEGMENT_NO_SLOT &&
-	    high >= lock->segment->header->clients_per_shard)
-		client_evict(lock);
-	if (!client_first_free(lock, &slot)) {
-		client_shard_mend(lock->segment, lock->shard_number);
-		if (!client_first_free(lock, &slot))
-			return SEGMENT_NO_SLOT;
-	}
-	if (slot != SEGMENT_NO_SLOT) {
-		STORE(shard->free_head,
-		    RELAXED(client_at(lock->segment, lock->shard_number, slot)->open));
-		FAILPOINT();
-		return slot;
-	}
-	if (high >= lock->segment->header->clients_per_shard)
-		return SEGMENT_NO_SLOT;
-	STORE(shard->high_water, high + 1);
-	FAILPOINT();
-	return high;
+	*open = (uint32_t)RELAXED(lock->slot[OPEN_WORD]);
+	*rate_tat_ns = (int64_t)RELAXED(lock->slot[TAT_WORD]);
 }
 
 bool client_reserve(struct client_lock *lock) {
-	struct index index = client_index(lock->segment, lock->shard_number);
-	struct client_slot *client;
-	uint32_t slot;
+	struct client_slot client = { .control.used = 1 };
 
-	if (lock->slot != SEGMENT_NO_SLOT)
+	if (lock->slot != NULL)
 		return true;
-	slot = client_take(lock);
-	if (slot == SEGMENT_NO_SLOT) {
+	memcpy(&client.client, lock->key.words, sizeof(client.client));
+	client.class_record = lock->key.words[CLIENT_KEY_WORDS - 1];
+	lock->slot = learned_add(&lock->table, &lock->key, 0, &client);
+	if (lock->slot == NULL)
 		segment_count(lock->segment, COUNTER_CLIENTS_UNCOUNTED, 1);
-		return false;
-	}
-	client = client_at(lock->segment, lock->shard_number, slot);
-	client->client = lock->client;
-	client->class_record = lock->record;
-	STORE(client->open, 0);
-	STORE(client->rate_tat_ns, 0);
-	FAILPOINT();
-	client->used = 1;
-	FAILPOINT();
-	if (index_insert(&index, lock->hash, slot))
-		guarded_add(&lock->shard->used, 1);
-	else
-		client_shard_mend(lock->segment, lock->shard_number);
-	lock->slot = slot;
-	return true;
+	return lock->slot != NULL;
 }
 
 void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
-	struct client_slot *client;
+	uint64_t open;
 
-	/* one that counts is never given up: the index lost it */
-	if (lock->slot == SEGMENT_NO_SLOT && change < 0) {
-		client_shard_mend(lock->segment, lock->shard_number);
-		lock->slot = client_find(lock);
+	/* one that counts is never given up: its tag was lost */
+	if (lock->slot == NULL && change < 0) {
+		learned_mend(&lock->table, lock->key.shard);
+		lock->slot = learned_find(&lock->table, &lock->key);
 	}
-	if (lock->slot == SEGMENT_NO_SLOT)
+	if (lock->slot == NULL)
 		return;
-	client = client_at(lock->segment, lock->shard_number, lock->slot);
-	if (change > 0 || RELAXED(client->open) != 0)
-		guarded_add(&client->open, (uint32_t)change);
+	open = RELAXED(lock->slot[OPEN_WORD]);
+	if (change > 0 || open != 0)
+		STORE(lock->slot[OPEN_WORD], open += (uint64_t)change);
 	FAILPOINT();
 	if (rate_tat_ns != 0)
-		STORE(client->rate_tat_ns, rate_tat_ns);
-	if (client_is_idle(client, lock->now_ns)) {
-		client_forget(lock->segment, lock->shard_number, lock->slot, lock->hash);
-		lock->slot = SEGMENT_NO_SLOT;
+		STORE(lock->slot[TAT_WORD], (uint64_t)rate_tat_ns);
+	if (open == 0 && (int64_t)RELAXED(lock->slot[TAT_WORD]) <= lock->now_ns) {
+		learned_forget(&lock->table, &lock->key, lock->slot);
+		lock->slot = NULL;
 	}
 }
 
-void client_unlock(struct client_lock *lock) {
-	lock_release(&lock->shard->lock);
+static void client_forget(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot) {
+	learned_forget(table, key, slot);
 }
 
-/* Calls `each` for the clients of a class.  False: not all; each lock was tried, so that those
- * without an owner are found together. */
+static void client_zero(const struct learned *table, const struct learned_key *key,
+    _Atomic uint64_t *slot) {
+	(void)table;
+	(void)key;
+	STORE(slot[OPEN_WORD], 0);
+}
+
+/* Calls `each` for the clients of a class, or of all (SEGMENT_NO_CLASS).  False: not all; each lock
+ * was tried, so that those without an owner are found together. */
 static bool clients_each(struct segment *segment, uint16_t record, int64_t now_ns,
-    void (*each)(struct segment *segment, uint32_t shard, uint32_t slot)) {
+    void (*each)(const struct learned *table, const struct learned_key *key,
+	_Atomic uint64_t *slot)) {
+	struct learned table = clients_table(segment);
+	struct learned_key key = { 0 };
 	bool whole = true;
 
-	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
-		uint32_t high;
-
-		if (!client_shard_lock(segment, shard, now_ns)) {
+	for (; key.shard < table.place->shards; key.shard++) {
+		if (!learned_lock(&table, &key, now_ns)) {
 			whole = false;
 			continue;
 		}
-		high = client_high_water(segment, shard);
-		for (uint32_t i = 0; i < high; i++) {
-			const struct client_slot *client = client_at(segment, shard, i);
+		for (uint32_t i = learned_next(&table, key.shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(&table, key.shard, i + 1)) {
+			_Atomic uint64_t *slot = learned_slot(&table, key.shard, i);
 
-			if (client->used && client->class_record == record)
-				each(segment, shard, i);
+			if (learned_load_control(slot).used && (record == SEGMENT_NO_CLASS ||
+				RELAXED(slot[WORD_OF(client_slot, class_record)]) == record))
+				each(&table, &key, slot);
 		}
-		lock_release(&segment->client_shards[shard].lock);
+		lock_release(&table.shards[key.shard].lock);
 	}
 	return whole;
 }
 
 void clients_purge(struct segment *segment, uint16_t record, int64_t now_ns) {
-	(void)clients_each(segment, record, now_ns, client_release);
-}
-
-static void client_zero(struct segment *segment, uint32_t shard, uint32_t slot) {
-	STORE(client_at(segment, shard, slot)->open, 0);
+	(void)clients_each(segment, record, now_ns, client_forget);
 }
 
 /* Counts one slot's client again; the class's clients were set to 0 before.
@@ -483,6 +286,8 @@ void class_add(struct segment *segment, uint16_t number,
 }
 
 void counts_mend(struct segment *segment, int64_t now_ns) {
+	struct learned clients = clients_table(segment);
+
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		const struct class_record *record = &segment->records[i];
 
@@ -490,41 +295,23 @@ void counts_mend(struct segment *segment, int64_t now_ns) {
 		    class_lock(segment, (uint16_t)i, now_ns))
 			class_unlock(segment, (uint16_t)i);
 	}
-	for (uint32_t i = 0; i < segment->header->shard_count; i++)
-		if (lock_is_orphaned(&segment->client_shards[i].lock) &&
-		    client_shard_lock(segment, i, now_ns))
-			lock_release(&segment->client_shards[i].lock);
-}
+	for (uint32_t i = 0; i < clients.place->shards; i++) {
+		const struct learned_key key = { .shard = i };
 
-/* Clients of a mapping that nobody else uses: only rates are worth keeping. */
-static void rebuild_client_shard(struct segment *segment, uint32_t number) {
-	struct shard *shard = &segment->client_shards[number];
-	uint32_t high = atomic_load(&shard->high_water);
-
-	lock_reset(&shard->lock);
-	atomic_store(&shard->seq, 0);
-	if (high > segment->header->clients_per_shard) {
-		high = segment->header->clients_per_shard;
-		atomic_store(&shard->high_water, high);
+		if (lock_is_orphaned(&clients.shards[i].lock) && learned_lock(&clients, &key, now_ns))
+			learned_unlock(&clients, &key);
 	}
-	for (uint32_t i = 0; i < high; i++) {
-		struct client_slot *client = client_at(segment, number, i);
-
-		if (client->used != 1 ||
-		    client->class_record >= segment->header->record_count)
-			client->used = 0;
-		else
-			atomic_store(&client->open, 0);
-	}
-	client_shard_rebuild(segment, number);
 }
 
 uint64_t sessions_rebuild(struct segment *segment) {
+	struct learned clients;
 	uint64_t open = 0;
 
 	sessions_scrub(segment);
-	for (uint32_t i = 0; i < segment->header->shard_count; i++)
-		rebuild_client_shard(segment, i);
+	/* of clients, only rates are worth keeping */
+	clients = clients_table(segment);
+	learned_scrub(&clients, UINT32_MAX);
+	(void)clients_each(segment, SEGMENT_NO_CLASS, 0, client_zero);
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct class_record *record = &segment->records[i];
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "segment/file/internal.h"
+#include "segment/destination/learned.h"
 
 /* What names a session. Two slots share a key only when both know their server
  * half and the halves differ. */
@@ -109,23 +109,20 @@ void class_add(struct segment *segment, uint16_t record,
     enum session_direction direction, int change);
 
 /* Sub-limits of one client in one class: under the class's mutex.  */
+#define CLIENT_KEY_WORDS	3
 struct client_lock {
 	struct segment *segment;
-	struct shard *shard;
-	uint32_t shard_number;
-	uint32_t slot;			/* or SEGMENT_NO_SLOT: not known yet */
-	uint64_t hash;
-	struct address client;		/* truncated */
-	uint16_t record;
+	struct learned table;
+	struct learned_key key;		/* the client, truncated, and the class's record */
+	_Atomic uint64_t *slot;		/* struct client_slot; NULL: not known */
 	int64_t now_ns;
 };
+struct learned clients_table(const struct segment *segment);
 /* Works out where the client's count lies, its address truncated to `bits` (of 128), and has
  * the memory fetched meanwhile; nothing is held yet, and no mutex needed. */
 void client_aim(struct segment *segment, uint16_t record,
     const struct address *client, unsigned bits, int64_t now_ns,
     struct client_lock *lock);
-/* As sessions_expect. */
-void client_expect(const struct client_lock *lock);
 /* False: not to be had within 50 ms. */
 bool client_lock(struct client_lock *lock);
 void client_counts(const struct client_lock *lock, uint32_t *open,

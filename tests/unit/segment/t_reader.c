@@ -379,14 +379,14 @@ TEST_IN(open_site, site_end, damage_is_told) {
 	WITH(shard_count, UINT32_MAX, "damaged");
 	WITH(slots_per_shard, UINT32_MAX, "damaged");
 	WITH(lines_per_shard, UINT32_MAX, "damaged");
-	WITH(clients_per_shard, UINT32_MAX, "damaged");
-	WITH(client_lines_per_shard, 0, "damaged");
+	WITH(clients.per_shard, UINT32_MAX, "damaged");
+	WITH(clients.buckets_per_shard, 0, "damaged");
 	WITH(records_offset, UINT64_MAX, "damaged");
 	WITH(shards_offset, UINT64_MAX - 100, "damaged");
 	WITH(lines_offset, 8, "damaged");
 	WITH(slots_offset, UINT64_MAX / 2, "damaged");
-	WITH(client_lines_offset, 0, "damaged");
-	WITH(clients_offset, 1, "damaged");
+	WITH(clients.tags_offset, 0, "damaged");
+	WITH(clients.slots_offset, 1, "damaged");
 	WITH(destination_count, 0, "damaged");
 	WITH(destination_count, UINT64_MAX, "damaged");
 	WITH(destinations.shards, 0, "damaged");

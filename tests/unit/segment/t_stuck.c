@@ -44,9 +44,10 @@ static void add_session_shards(struct holder *holder, const struct site *site) {
 }
 
 static void add_client_shards(struct holder *holder, const struct site *site) {
-	for (uint32_t i = 0; i < site->segment->header->shard_count; i++)
-		holder->locks[holder->count++] =
-		    &site->segment->client_shards[i].lock;
+	struct learned clients = clients_table(site->segment);
+
+	for (uint32_t i = 0; i < clients.place->shards; i++)
+		holder->locks[holder->count++] = &clients.shards[i].lock;
 }
 
 static void end_while_stuck(uint8_t how) {
@@ -117,15 +118,13 @@ TEST(a_deferred_session_outlives_a_stuck_class) {
 }
 
 static void spoil_clients(const struct site *site) {
-	const struct segment_header *header = site->segment->header;
+	struct learned clients = clients_table(site->segment);
 
-	for (uint32_t i = 0; i < header->shard_count *
-	     header->clients_per_shard; i++) {
-		struct client_slot *client = &site->segment->client_slots[i];
-
-		if (client->used)
-			atomic_store(&client->open, 20);
-	}
+	for (uint32_t shard = 0; shard < clients.place->shards; shard++)
+		for (uint32_t i = learned_next(&clients, shard, 0); i != SEGMENT_NO_SLOT;
+		     i = learned_next(&clients, shard, i + 1))
+			atomic_store(&learned_slot(&clients, shard, i)[WORD_OF(client_slot,
+			    open)], 20);
 }
 
 /* The class's owner died, and a client shard is not to be had. */

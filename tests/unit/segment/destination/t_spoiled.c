@@ -65,21 +65,16 @@ TEST_IN(set_up, tear_down, a_key_that_the_index_does_not_know_does_not_end_the_k
 	assert_int_equal(open_of("all"), 0);
 }
 
-static void fill_lines(struct index_line *lines, uint64_t bytes, int byte) {
-	memset(lines, byte, (size_t)bytes);
-}
-
 static void fill_session_lines(int byte) {
 	const struct segment_header *header = site.segment->header;
 
-	fill_lines(site.segment->session_lines, header->slots_offset - header->lines_offset, byte);
+	memset(site.segment->session_lines, byte,
+	    (size_t)(header->slots_offset - header->lines_offset));
 }
 
-static void fill_client_lines(int byte) {
-	const struct segment_header *header = site.segment->header;
-
-	fill_lines(site.segment->client_lines, (uint64_t)header->shard_count *
-	    header->client_lines_per_shard * sizeof(struct index_line), byte);
+static void spoil_tags(const struct table_place *place, int byte) {
+	memset((char *)site.segment->header + place->tags_offset, byte,
+	    (size_t)place->shards * place->buckets_per_shard * sizeof(struct tag_line));
 }
 
 TEST_IN(set_up, tear_down, sessions_that_the_index_lost_end) {
@@ -89,7 +84,7 @@ TEST_IN(set_up, tear_down, sessions_that_the_index_lost_end) {
 	for (uint16_t i = 0; i < 8; i++)
 		refs[i] = open_one("192.0.2.1", (uint16_t)(1000 + i));
 	fill_session_lines(0);
-	fill_client_lines(0);
+	spoil_tags(&site.segment->header->clients, 0);
 	for (unsigned i = 0; i < 8; i++) {
 		engine_session_close(site.engine, &refs[i], now_ns);
 		assert_over(&refs[i]);
@@ -103,7 +98,7 @@ TEST_IN(set_up, tear_down, a_full_index_takes_sessions) {
 
 	site_reload(&site, CLIENTS);
 	fill_session_lines(0xff);
-	fill_client_lines(0xff);
+	spoil_tags(&site.segment->header->clients, 0xff);
 	one = open_one("192.0.2.1", 1000);
 	assert_lives(&one);
 	assert_int_equal(repairs(), 2);
@@ -125,11 +120,9 @@ TEST_IN(set_up, tear_down, a_spoiled_free_list_gives_no_used_slot) {
 	for (; count < 32; count++)
 		refs[count] = open_one("192.0.2.1", (uint16_t)(1000 + count));
 	for (unsigned h = 0; h < 3; h++) {
-		for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+		for (uint32_t i = 0; i < segment->header->shard_count; i++)
 			segment->session_shards[i].free_head = heads[h] == 0 ?
 			    i * segment->header->slots_per_shard : heads[h];
-			segment->client_shards[i].free_head = heads[h];
-		}
 		for (unsigned i = 0; i < 8; i++, count++)
 			refs[count] = open_as(OWNER_POLICY, site.auto_listener,
 			    h == 2 ? "192.0.2.1" : "192.0.2.2", (uint16_t)(1000 + count));
@@ -148,11 +141,8 @@ TEST_IN(set_up, tear_down, a_free_list_of_slots_never_used_loses_no_session) {
 	unsigned count = 0;
 
 	site_reload(&site, CLIENTS);
-	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
+	for (uint32_t i = 0; i < segment->header->shard_count; i++)
 		segment->session_shards[i].free_head = i * all + all - 1;
-		segment->client_shards[i].free_head =
-		    segment->header->clients_per_shard - 1;
-	}
 	for (uint16_t port = 1; count < 8; port++) {
 		struct session_key key = { tuple("192.0.2.1", port).client, port, SESSION_INBOUND };
 		struct session_lock lock;
@@ -198,11 +188,6 @@ static void spoil_used(const struct table_place *place, uint32_t used) {
 
 	for (uint32_t i = 0; i < place->shards; i++)
 		shards[i].used = used;
-}
-
-static void spoil_tags(const struct table_place *place, int byte) {
-	memset((char *)site.segment->header + place->tags_offset, byte,
-	    (size_t)place->shards * place->buckets_per_shard * sizeof(struct tag_line));
 }
 
 static bool hold_once(unsigned number) {

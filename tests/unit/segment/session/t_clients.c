@@ -4,7 +4,7 @@
 #include "tests/unit/test.h"
 
 #include "base/clock.h"
-#include "segment/file/internal.h"
+#include "segment/session/sessions.h"
 #include "tests/unit/own_site.h"
 
 /* A rate that no test outlives: one session uses up half an hour of it. */
@@ -12,28 +12,31 @@
 	"client = { sessions = 3; rate = \"2/1h\"; }; } );"
 
 static uint64_t clients_used(void) {
-	uint64_t used = 0;
+	struct learned clients = clients_table(site.segment);
 
-	for (uint32_t i = 0; i < site.segment->header->shard_count; i++)
-		used += atomic_load(&site.segment->client_shards[i].used);
-	return used;
+	return learned_used(&clients);
 }
 
 static uint64_t clients_size(void) {
-	return (uint64_t)site.segment->header->shard_count *
-	    site.segment->header->clients_per_shard;
+	const struct table_place *place = &site.segment->header->clients;
+
+	return (uint64_t)place->shards * place->per_shard;
 }
 
 /* Number n of very many: IPv6 /64 networks and IPv4 addresses by turns. */
+static void address_of(uint32_t n, char text[48]) {
+	if (n % 2 == 0)
+		snprintf(text, 48, "2001:db8:%x:%x::1", n >> 16,
+		    n & 0xffff);
+	else
+		snprintf(text, 48, "10.%u.%u.%u", n >> 16 & 255,
+		    n >> 8 & 255, n & 255);
+}
+
 static enum verdict open_from(uint32_t n, struct session_ref *ref) {
 	char text[48];
 
-	if (n % 2 == 0)
-		snprintf(text, sizeof(text), "2001:db8:%x:%x::1", n >> 16,
-		    n & 0xffff);
-	else
-		snprintf(text, sizeof(text), "10.%u.%u.%u", n >> 16 & 255,
-		    n >> 8 & 255, n & 255);
+	address_of(n, text);
 	return site_inbound(&site, text, (uint16_t)(1 + n % 60000), NULL, ref);
 }
 
@@ -73,32 +76,39 @@ TEST(many_addresses_do_not_wash_away_anything) {
 	site_close(&site);
 }
 
+/* From number n on, the next whose count lies in the first shard. */
+static uint32_t next_of_shard(uint32_t n) {
+	for (;; n++) {
+		struct client_lock lock;
+		struct address client;
+		char text[48];
+
+		address_of(n, text);
+		assert_true(address_parse(text, strlen(text), &client));
+		client_aim(site.segment, 0, &client, n % 2 == 0 ? 64 : 128, 0, &lock);
+		if (lock.key.shard == 0)
+			return n;
+	}
+}
+
 /* More open clients than the table has places for: those without a place are
  * admitted, and their ends take nothing off others. */
 TEST(a_table_full_of_open_clients_refuses_nobody) {
 	enum { SESSIONS = 2000 };
 	static struct session_ref refs[SESSIONS];
-	uint32_t admitted = 0, first, last;
+	uint32_t per_shard, first, last;
 
-	/* sessions for all, but clients of a few: as if most shared a shard */
 	site_open(&site, SESSIONS * 2, RATED);
-	for (uint32_t i = 0; i < site.segment->header->shard_count; i++) {
-		struct shard *shard = &site.segment->client_shards[i];
-
-		/* the rest of its places were used once and lost */
-		atomic_store(&shard->high_water,
-		    site.segment->header->clients_per_shard - 10);
-	}
-	for (uint32_t n = 0; n < SESSIONS; n++) {
-		assert_int_equal(open_from(n, &refs[n]), VERDICT_ADMIT);
-		admitted++;
+	per_shard = site.segment->header->clients.per_shard;
+	for (uint32_t i = 0, n = 0; i < SESSIONS; i++, n++) {
+		n = next_of_shard(n);
+		assert_int_equal(open_from(n, &refs[i]), VERDICT_ADMIT);
 	}
 	assert_int_equal(counted(COUNTER_REFUSED), 0);
-	assert_int_equal(counted(COUNTER_CLIENTS_UNCOUNTED), SESSIONS -
-	    10 * site.segment->header->shard_count);
+	assert_int_equal(counted(COUNTER_CLIENTS_UNCOUNTED), SESSIONS - clients_used());
 	assert_int_equal(counted(COUNTER_CLIENT_EVICTIONS), 0);
-	assert_int_equal(clients_used(), 10 * site.segment->header->shard_count);
-	assert_int_equal(open_of("all"), admitted);
+	assert_true(clients_used() <= per_shard && clients_used() > per_shard / 10 * 9);
+	assert_int_equal(open_of("all"), SESSIONS);
 	assert_true(site_is_consistent(&site));
 	/* one with a place, one without, each with a second session */
 	assert_int_equal(site_verdict("10.0.0.1", 50000, NULL), VERDICT_ADMIT);

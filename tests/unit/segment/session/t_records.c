@@ -312,7 +312,7 @@ TEST_IN(NULL, site_end, a_file_with_holes_is_filled_before_it_is_used) {
 	snprintf(path, sizeof(path), "%s/state", site.directory);
 	fd = open(path, O_RDWR);
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-	    (off_t)site.segment->header->clients_offset + 4096, 65536), 0);
+	    (off_t)site.segment->header->clients.slots_offset + 4096, 65536), 0);
 	site_restart(&site, 10000, CLASS("all"));
 	assert_int_equal(site.report.origin, SEGMENT_ADOPTED);
 	assert_int_equal(stat(path, &status), 0);
