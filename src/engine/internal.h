@@ -65,7 +65,7 @@ struct engine {
 	struct journal_manual_log *manual;	/* NULL: what is done by hand is not written down */
 	struct accounts_time {
 		uint64_t generation;	/* whose limits all logins were held against; */
-		uint64_t at;		/* while they are: accounts_walk */
+		struct learned_cursor at;	/* while they are: accounts_walk */
 		bool walks;
 		int64_t walk_ns;	/* when that began; 0: never */
 		bool knows_evicted;

@@ -27,7 +27,7 @@
 	"client = { rate = \"10/s\"; }; } );" \
 	"mta = ( { name = \"a\"; log = \"/a\"; clone = \"smtp\"; lanes = [ 1, 5 ]; }, " \
 	"{ name = \"s\"; kind = \"sendmail\"; log = \"/s\"; } );"
-#define SPACES 24
+#define SPACES 25
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

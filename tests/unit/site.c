@@ -188,20 +188,15 @@ struct class_record *site_class(const struct site *site, const char *name) {
 	return NULL;
 }
 
-static void add_client(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
-	uint64_t *counted = context;
-
-	(void)shard;
-	(void)number;
-	*counted += copy[WORD_OF(client_slot, open)];
-}
-
 static bool clients_are_consistent(const struct segment *segment) {
 	struct learned clients = clients_table(segment);
 	uint64_t counted = 0, in_slots = 0;
+	struct learned_cursor at = { .torn = 0 };
+	uint64_t copy[LEARNED_WORDS_MAX];
 	uint32_t first, count;
 
-	(void)learned_each(&clients, add_client, &counted);
+	while (learned_each(&clients, &at, copy))
+		counted += (uint32_t)copy[WORD_OF(client_slot, open)];
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
 		sessions_range(segment, i, &first, &count);
 		for (uint32_t s = 0; s < count; s++) {

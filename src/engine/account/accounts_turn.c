@@ -88,7 +88,7 @@ void engine_accounts_turn(struct engine *engine, const struct generation *genera
 	tell_evicted(engine, now_ns);
 	if (time->generation != generation->number) {
 		time->generation = generation->number;
-		time->at = 0;
+		time->at = (struct learned_cursor){ .torn = 0 };
 		time->walks = false;
 		time->walk_ns = 0;
 	}

@@ -24,7 +24,7 @@
 
 struct journal_accounts {
 	struct journal_keep keep;
-	uint64_t at;		/* of the walk over logins, */
+	struct learned_cursor at;	/* of the walk over logins, */
 	struct learned_follower changed_at;	/* and of that over marks */
 	bool in_checkpoint, wants_checkpoint;
 };
@@ -111,7 +111,7 @@ static void begin_checkpoint(struct journal_accounts *accounts) {
 
 	accounts->wants_checkpoint = false;
 	accounts->in_checkpoint = true;
-	accounts->at = 0;
+	accounts->at = (struct learned_cursor){ .torn = 0 };
 	journal_keep_checkpoint(&accounts->keep);
 	append(accounts, &record);
 	account_pools_unkeep(engine->segment);

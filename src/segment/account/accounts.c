@@ -343,56 +343,47 @@ void account_mail_forget(struct account_mail_held *held) {
 	learned_forget(&held->entry.table, &held->entry.key, held->entry.slot);
 }
 
-struct old_mails {
-	uint32_t before_ds, done_ds;
-	uint64_t *processes;
-	unsigned count, most;
-};
-
-static void note_old(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
-	struct old_mails *old = context;
-	struct account_mail mail;
-
-	(void)shard;
-	(void)number;
-	memcpy(&mail, copy, sizeof(mail));
-	if (SEEN_DS(mail.seen) < (mail.state == ACCOUNT_MAIL_DONE ? old->done_ds :
-	    old->before_ds) && old->count < old->most)
-		old->processes[old->count++] = copy[WORD_OF(account_mail, key)];
-}
-
 unsigned account_mails_before(const struct segment *segment, int64_t before_ns, int64_t done_ns,
     uint64_t processes[], unsigned most) {
-	struct old_mails old = { segment_ds(segment, before_ns), segment_ds(segment, done_ns),
-		processes, 0, most };
+	uint32_t before_ds = segment_ds(segment, before_ns), done_ds = segment_ds(segment, done_ns);
 	struct learned table = learned_table(segment, &account_mail_kind);
+	struct learned_cursor at = { .torn = 0 };
+	uint64_t copy[LEARNED_WORDS_MAX];
+	unsigned count = 0;
 
-	(void)learned_each(&table, note_old, &old);
-	return old.count;
+	while (count < most && learned_each(&table, &at, copy)) {
+		struct account_mail mail;
+
+		memcpy(&mail, copy, sizeof(mail));
+		if (SEEN_DS(mail.seen) < (mail.state == ACCOUNT_MAIL_DONE ? done_ds : before_ds))
+			processes[count++] = mail.key;
+	}
+	return count;
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-void accounts_visit_one(void *context, uint32_t shard, uint32_t number, const uint64_t *copy) {
-	const struct accounts_visit *visit = context;
+void accounts_say(const struct learned_kind *kind, const uint64_t *copy, accounts_call *each,
+    void *context) {
 	union {
 		struct account account;
 		struct account_health health;
 		struct account_queued queued;
 	} entry;
 
-	(void)shard;
-	(void)number;
-	memcpy(&entry, copy, visit->bytes);
-	visit->each(visit->context, &entry);
+	memcpy(&entry, copy, kind->slot_words * sizeof(copy[0]));
+	each(context, &entry);
 }
 
 unsigned accounts_each(const struct segment *segment, const struct learned_kind *kind,
     accounts_call *each, void *context) {
-	struct accounts_visit visit = accounts_visit_of(kind, each, context);
 	struct learned table = learned_table(segment, kind);
+	struct learned_cursor at = { .torn = 0 };
+	uint64_t copy[LEARNED_WORDS_MAX];
 
-	return learned_each(&table, accounts_visit_one, &visit);
+	while (learned_each(&table, &at, copy))
+		accounts_say(kind, copy, each, context);
+	return at.torn;
 }
 
 bool accounts_find(const struct segment *segment, const struct login_key *login,

@@ -93,7 +93,7 @@ extern const struct learned_kind account_kind, account_health_kind, account_queu
 /* --- the journal (accounts_keep.c) --------------------------------------------------- */
 
 /* Calls `each` for logins that changed since they were last told here, about `most` at once, from
- * *at on. */
+ * *at (zeros at the begin) on. */
 void accounts_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
     accounts_call *each, void *context);
 void account_pools_unkept(struct segment *segment, void (*each)(void *context, uint64_t name,
@@ -101,9 +101,9 @@ void account_pools_unkept(struct segment *segment, void (*each)(void *context, u
 /* All pools are to be told again. */
 void account_pools_unkeep(struct segment *segment);
 
-/* Calls `each` for `most` logins from *at (0: the first) on; true: those were the last, and *at is 0
- * again.  Of what changes meanwhile, accounts_unkept tells. */
-bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,
+/* Calls `each` for `most` logins from *at (zeros: the first) on; true: there are no more, and *at is
+ * zeros again.  Of what changes meanwhile, accounts_unkept tells. */
+bool accounts_walk(const struct segment *segment, struct learned_cursor *at, unsigned most,
     accounts_call *each, void *context);
 
 /* As the journal has it, by this clock.  False: no room, or there are no tables. */

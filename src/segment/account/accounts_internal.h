@@ -22,17 +22,9 @@ static inline uint64_t accounts_moved_ds(const struct segment *from, const struc
 	return ds > later_ds ? ds - later_ds : 0;
 }
 
-/* Calls it with a copy, for learned_each and the like. */
-struct accounts_visit {
-	accounts_call *each;
-	void *context;
-	size_t bytes;
-};
-static inline struct accounts_visit accounts_visit_of(const struct learned_kind *kind,
-    accounts_call *each, void *context) {
-	return (struct accounts_visit){ each, context, kind->slot_words * sizeof(uint64_t) };
-}
-void accounts_visit_one(void *visit, uint32_t shard, uint32_t number, const uint64_t *copy);
+/* With a copy of an entry's words. */
+void accounts_say(const struct learned_kind *kind, const uint64_t *copy, accounts_call *each,
+    void *context);
 
 struct account_pool *account_pools(const struct segment *segment);
 

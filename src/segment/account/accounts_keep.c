@@ -20,7 +20,6 @@ void accounts_mark_unkept(const struct learned *table, uint32_t shard, uint32_t 
 
 void accounts_unkept(struct segment *segment, struct learned_follower *at, unsigned most,
     accounts_call *each, void *context) {
-	struct accounts_visit visit = accounts_visit_of(&account_kind, each, context);
 	struct learned table = learned_table(segment, &account_kind);
 	bool is_pass = at->word == 0;
 	uint64_t copy[LEARNED_WORDS_MAX];
@@ -33,35 +32,24 @@ void accounts_unkept(struct segment *segment, struct learned_follower *at, unsig
 				return;
 			is_pass = true;
 		}
-		accounts_visit_one(&visit, shard, number, copy);
+		accounts_say(&account_kind, copy, each, context);
 	}
 }
 
-bool accounts_walk(const struct segment *segment, uint64_t *at, unsigned most,
+bool accounts_walk(const struct segment *segment, struct learned_cursor *at, unsigned most,
     accounts_call *each, void *context) {
-	uint32_t shard = (uint32_t)(*at >> 32), number = (uint32_t)*at;
-	uint64_t copy[LEARNED_WORDS_MAX];
 	struct learned table = learned_table(segment, &account_kind);
-	struct accounts_visit visit = accounts_visit_of(&account_kind, each, context);
+	uint64_t copy[LEARNED_WORDS_MAX];
 
-	for (unsigned told = 0; shard < table.place->shards; number++) {
-		number = learned_next(&table, shard, number);
-		if (number == SEGMENT_NO_SLOT) {
-			shard++;
-			continue;	/* from number 0 on */
+	/* whoever changes one right now marks it, too */
+	for (unsigned told = 0; told < most; told++) {
+		if (!learned_each(&table, at, copy)) {
+			*at = (struct learned_cursor){ .torn = 0 };
+			return true;
 		}
-		if (told == most) {
-			*at = (uint64_t)shard << 32 | number;
-			return false;
-		}
-		/* whoever changes it right now marks it, too */
-		if (learned_copy(&table, shard, number, copy) != LEARNED_COPIED)
-			continue;
-		accounts_visit_one(&visit, shard, number, copy);
-		told++;
+		accounts_say(&account_kind, copy, each, context);
 	}
-	*at = 0;
-	return true;
+	return false;
 }
 
 void account_pools_unkeep(struct segment *segment) {

@@ -363,29 +363,19 @@ bool relays_find(const struct segment *segment, const struct address *address,
 	return true;
 }
 
-struct visit {
-	void (*each)(void *context, const struct destination_seen *);
-	void *context;
-	int64_t created_ns;
-};
-
-static void visit_one(void *context, uint32_t shard, uint32_t number,
-    const uint64_t *copy) {
-	const struct visit *visit = context;
-	struct destination_seen seen;
-
-	(void)shard;
-	(void)number;
-	destination_decode(copy, visit->created_ns, &seen);
-	visit->each(visit->context, &seen);
-}
-
 unsigned destinations_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_seen *), void *context) {
 	struct learned table = learned_table(segment, &destination_kind);
-	struct visit visit = { each, context, segment->header->created_ns };
+	struct learned_cursor at = { .torn = 0 };
+	uint64_t copy[LEARNED_WORDS_MAX];
 
-	return learned_each(&table, visit_one, &visit);
+	while (learned_each(&table, &at, copy)) {
+		struct destination_seen seen;
+
+		destination_decode(copy, segment->header->created_ns, &seen);
+		each(context, &seen);
+	}
+	return at.torn;
 }
 
 void destinations_used(const struct segment *segment, uint64_t *destinations,
@@ -404,45 +394,38 @@ uint64_t destinations_version(const struct segment *segment) {
 
 /* --- another mail server ------------------------------------------------------ */
 
-struct forgetting {
-	struct segment *segment;
-	uint8_t bit;
-	int64_t now_ns;
-};
+static void forget_in_slot(_Atomic uint64_t *slot, uint8_t bit) {
+	struct learned_control control = learned_load_control(slot);
 
-static void forget_in_one(void *context, uint32_t shard, uint32_t number,
-    const uint64_t *copy) {
-	const struct forgetting *forgetting = context;
-	struct learned table = learned_table(forgetting->segment, &destination_kind);
-	struct learned_control control;
-	struct learned_key key;
-	_Atomic uint64_t *slot;
-
-	(void)shard;
-	(void)number;
-	memcpy(&control, copy, sizeof(control));
-	if (((control.cloned_by | control.other_by) & forgetting->bit) == 0)
-		return;
-	memcpy(key.words, copy + WORD_OF(destination, name),
-	    NAME_WORDS * sizeof(key.words[0]));
-	learned_aim(&table, NAME_WORDS, &key);
-	if (!learned_lock(&table, &key, forgetting->now_ns))
-		return;
-	slot = learned_find(&table, &key);
-	if (slot != NULL) {
-		control = learned_load_control(slot);
-		control.cloned_by &= (uint8_t)~forgetting->bit;
-		control.other_by &= (uint8_t)~forgetting->bit;
-		learned_store_control(slot, control);
-	}
-	learned_unlock(&table, &key);
+	control.cloned_by &= (uint8_t)~bit;
+	control.other_by &= (uint8_t)~bit;
+	learned_store_control(slot, control);
 }
 
 void destinations_forget_mta(struct segment *segment, unsigned mta,
     int64_t now_ns) {
 	struct learned table = learned_table(segment, &destination_kind);
-	struct forgetting forgetting = { segment, (uint8_t)(1u << mta), now_ns };
+	struct learned_cursor at = { .torn = 0 };
+	const uint8_t bit = (uint8_t)(1u << mta);
+	uint64_t copy[LEARNED_WORDS_MAX];
 
-	(void)learned_each(&table, forget_in_one, &forgetting);
+	while (learned_each(&table, &at, copy)) {
+		struct learned_control control;
+		struct learned_key key;
+		_Atomic uint64_t *slot;
+
+		memcpy(&control, copy, sizeof(control));
+		if (((control.cloned_by | control.other_by) & bit) == 0)
+			continue;
+		memcpy(key.words, copy + WORD_OF(destination, name),
+		    NAME_WORDS * sizeof(key.words[0]));
+		learned_aim(&table, NAME_WORDS, &key);
+		if (!learned_lock(&table, &key, now_ns))
+			continue;
+		slot = learned_find(&table, &key);
+		if (slot != NULL)
+			forget_in_slot(slot, bit);
+		learned_unlock(&table, &key);
+	}
 	raise_version(segment);
 }

@@ -202,10 +202,13 @@ bool learned_get(const struct learned *table, const void *key, void *out);
 enum learned_copied learned_copy(const struct learned *table, uint32_t shard,
     uint32_t number, uint64_t *copy);
 
-/* Calls `each` with a copy of every entry (slot: `number` of `shard`); returns how
- * many changed all the time. */
-unsigned learned_each(const struct learned *table, void (*each)(void *context,
-    uint32_t shard, uint32_t number, const uint64_t *copy), void *context);
+/* Where a walk over entries is: zeros at the begin. */
+struct learned_cursor {
+	uint32_t shard, next;	/* the entry that was copied last is number next - 1 of the shard */
+	unsigned torn;		/* so many changed all the time, so far */
+};
+/* Copies the next entry of the table; false: there was none any more. */
+bool learned_each(const struct learned *table, struct learned_cursor *at, uint64_t *copy);
 
 /* The next slot of the shard from number `from` on whose place has a tag, or SEGMENT_NO_SLOT:
  * those that can hold anything, without a look at the others' memory. */

@@ -114,28 +114,20 @@ bool learned_get(const struct learned *table, const void *key, void *out) {
 	return true;
 }
 
-unsigned learned_each(const struct learned *table, void (*each)(void *context,
-    uint32_t shard, uint32_t number, const uint64_t *copy), void *context) {
-	unsigned torn = 0;
+bool learned_each(const struct learned *table, struct learned_cursor *at, uint64_t *copy) {
+	for (; at->shard < table->place->shards; at->shard++, at->next = 0) {
+		uint32_t number;
 
-	for (uint32_t shard = 0; shard < table->place->shards; shard++) {
-		for (uint32_t i = learned_next(table, shard, 0); i != SEGMENT_NO_SLOT;
-		     i = learned_next(table, shard, i + 1)) {
-			uint64_t copy[LEARNED_WORDS_MAX];
+		while ((number = learned_next(table, at->shard, at->next)) != SEGMENT_NO_SLOT) {
+			enum learned_copied copied = learned_copy(table, at->shard, number, copy);
 
-			switch (learned_copy(table, shard, i, copy)) {
-			case LEARNED_COPIED:
-				each(context, shard, i, copy);
-				break;
-			case LEARNED_NOTHING:
-				break;
-			case LEARNED_TORN:
-				torn++;
-				break;
-			}
+			at->next = number + 1;
+			if (copied == LEARNED_COPIED)
+				return true;
+			at->torn += copied == LEARNED_TORN;
 		}
 	}
-	return torn;
+	return false;
 }
 
 void learned_mark_all(const struct learned *table, uint64_t offset) {

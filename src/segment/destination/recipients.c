@@ -197,31 +197,20 @@ bool recipients_find(const struct segment *segment, const char *address,
 	return out->until_ns > now_ns;
 }
 
-struct visit {
-	void (*each)(void *context, const struct recipient_held *);
-	void *context;
-	const struct segment *segment;
-	int64_t now_ns;
-};
-
-static void visit_one(void *context, uint32_t shard, uint32_t number,
-    const uint64_t *copy) {
-	const struct visit *visit = context;
-	struct recipient_held held;
-
-	(void)shard;
-	(void)number;
-	recipient_decode(visit->segment, copy, &held);
-	if (held.until_ns > visit->now_ns)
-		visit->each(visit->context, &held);
-}
-
 unsigned recipients_each(const struct segment *segment, int64_t now_ns,
     void (*each)(void *context, const struct recipient_held *), void *context) {
 	struct learned table = learned_table(segment, &recipient_kind);
-	struct visit visit = { each, context, segment, now_ns };
+	struct learned_cursor at = { .torn = 0 };
+	uint64_t copy[LEARNED_WORDS_MAX];
 
-	return learned_each(&table, visit_one, &visit);
+	while (learned_each(&table, &at, copy)) {
+		struct recipient_held held;
+
+		recipient_decode(segment, copy, &held);
+		if (held.until_ns > now_ns)
+			each(context, &held);
+	}
+	return at.torn;
 }
 
 uint64_t recipients_used(const struct segment *segment) {
@@ -237,34 +226,21 @@ uint64_t recipients_version(const struct segment *segment) {
 
 /* --- keeping -------------------------------------------------------------------- */
 
-struct clearing {
-	struct segment *segment;
-	int64_t now_ns;
-	unsigned cleared;
-};
-
-static void clear_one(void *context, uint32_t shard, uint32_t number,
-    const uint64_t *copy) {
-	struct clearing *clearing = context;
-	struct learned table = learned_table(clearing->segment, &recipient_kind);
-	struct learned_key key;
-
-	(void)shard;
-	(void)number;
-	if ((int64_t)copy[WORD_OF(recipient, until_ns)] > clearing->now_ns)
-		return;
-	memcpy(key.words, copy + WORD_OF(recipient, address),
-	    recipient_kind.key_words * sizeof(key.words[0]));
-	learned_aim(&table, table.kind->key_words, &key);
-	clearing->cleared += recipient_release(clearing->segment, &key, clearing->now_ns,
-	    clearing->now_ns);
-}
-
 unsigned recipients_expire(struct segment *segment, int64_t now_ns) {
 	struct learned table = learned_table(segment, &recipient_kind);
-	struct clearing clearing = { segment, now_ns, 0 };
+	struct learned_cursor at = { .torn = 0 };
+	uint64_t copy[LEARNED_WORDS_MAX];
+	unsigned cleared = 0;
 
-	if (learned_used(&table) != 0)
-		(void)learned_each(&table, clear_one, &clearing);
-	return clearing.cleared;
+	while (learned_used(&table) != 0 && learned_each(&table, &at, copy)) {
+		struct learned_key key;
+
+		if ((int64_t)copy[WORD_OF(recipient, until_ns)] > now_ns)
+			continue;
+		memcpy(key.words, copy + WORD_OF(recipient, address),
+		    recipient_kind.key_words * sizeof(key.words[0]));
+		learned_aim(&table, table.kind->key_words, &key);
+		cleared += recipient_release(segment, &key, now_ns, now_ns);
+	}
+	return cleared;
 }

@@ -430,28 +430,20 @@ bool states_find(const struct segment *segment, const char *name, size_t length,
 	return true;
 }
 
-struct visit {
-	void (*each)(void *context, const struct destination_window *);
-	void *context;
-	const struct segment *segment;
-	struct learned table;
-};
-
-static void visit_one(void *context, uint32_t shard, uint32_t number,
-    const uint64_t *copy) {
-	const struct visit *visit = context;
-	struct destination_window window;
-
-	decode_slot(visit->segment, &visit->table, shard, number, copy, &window);
-	visit->each(visit->context, &window);
-}
-
 unsigned states_each(const struct segment *segment,
     void (*each)(void *context, const struct destination_window *),
     void *context) {
-	struct visit visit = { each, context, segment, destination_state_table(segment) };
+	struct learned table = destination_state_table(segment);
+	struct learned_cursor at = { .torn = 0 };
+	uint64_t copy[LEARNED_WORDS_MAX];
 
-	return learned_each(&visit.table, visit_one, &visit);
+	while (learned_each(&table, &at, copy)) {
+		struct destination_window window;
+
+		decode_slot(segment, &table, at.shard, at.next - 1, copy, &window);
+		each(context, &window);
+	}
+	return at.torn;
 }
 
 bool states_at(const struct segment *segment, uint32_t number, struct destination_window *out) {

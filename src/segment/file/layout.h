@@ -184,15 +184,15 @@ struct session_slot {
 	_Atomic uint64_t words[SESSION_WORDS];
 };
 
-/* Sub-limits and rates of one client in one class. 48 bytes. */
+/* Sub-limits and rates of one client in one class. 32 bytes. */
 struct client_slot {
 	struct learned_control control;
-	uint64_t open;
-	struct address client;		/* truncated */
-	uint64_t class_record;
+	uint32_t open;			/* in the place of `seen` */
+	uint32_t class_record;
+	uint64_t key;			/* a hash of class and client */
 	int64_t rate_tat_ns;
 };
-_Static_assert(sizeof(struct client_slot) == 48, "six words");
+_Static_assert(sizeof(struct client_slot) == 32, "four words");
 
 /* One cache line of an index: 15 places and how many keys passed on. */
 #define INDEX_PLACES 15

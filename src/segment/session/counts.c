@@ -12,14 +12,17 @@
 #include "segment/file/lock.h"
 #include "segment/session/sessions.h"
 
+/* The word of open and class_record. */
 #define OPEN_WORD	WORD_OF(client_slot, open)
+#define OPEN_OF(word)	((uint32_t)(word))
+#define RECORD_OF(word)	((uint32_t)((word) >> 32))
 #define TAT_WORD	WORD_OF(client_slot, rate_tat_ns)
 
 /* Those at rest first, and else the one nearest to it, so that many addresses do not wash away the
  * rate of a busy one. */
 static uint64_t client_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	(void)now_ds;
-	return RELAXED(slot[OPEN_WORD]) != 0 ? LEARNED_NEVER : RELAXED(slot[TAT_WORD]);
+	return OPEN_OF(RELAXED(slot[OPEN_WORD])) != 0 ? LEARNED_NEVER : RELAXED(slot[TAT_WORD]);
 }
 
 static bool client_is_sound(const uint64_t *words) {
@@ -29,9 +32,9 @@ static bool client_is_sound(const uint64_t *words) {
 static const struct learned_kind client_kind = {
 	.place_at = offsetof(struct segment_header, clients),
 	.slot_words = sizeof(struct client_slot) / 8,
-	.key_at = WORD_OF(client_slot, client),
-	.key_words = CLIENT_KEY_WORDS,
-	.text_at = CLIENT_KEY_WORDS,
+	.key_at = WORD_OF(client_slot, key),
+	.key_words = 1,
+	.text_at = 1,
 	.copied_words = sizeof(struct client_slot) / 8,
 	.evicted = COUNTER_CLIENT_EVICTIONS,
 	.worth = client_worth,
@@ -46,15 +49,18 @@ void client_aim(struct segment *segment, uint16_t record,
     const struct address *client, unsigned bits, int64_t now_ns,
     struct client_lock *lock) {
 	struct address truncated = *client;
+	unsigned char bytes[24] = { 0 };
 
 	address_truncate(&truncated, bits);
-	memcpy(lock->key.words, &truncated, sizeof(truncated));
-	lock->key.words[CLIENT_KEY_WORDS - 1] = record;
+	memcpy(bytes, truncated.bytes, 16);
+	memcpy(bytes + 16, &record, sizeof(record));
+	lock->key.words[0] = siphash13(&segment->header->key, bytes, sizeof(bytes));
+	lock->record = record;
 	lock->segment = segment;
 	lock->table = clients_table(segment);
 	lock->slot = NULL;
 	lock->now_ns = now_ns;
-	learned_aim(&lock->table, CLIENT_KEY_WORDS, &lock->key);
+	learned_aim(&lock->table, 1, &lock->key);
 }
 
 bool client_lock(struct client_lock *lock) {
@@ -74,17 +80,16 @@ void client_counts(const struct client_lock *lock, uint32_t *open,
 	*rate_tat_ns = 0;
 	if (lock->slot == NULL)
 		return;
-	*open = (uint32_t)RELAXED(lock->slot[OPEN_WORD]);
+	*open = OPEN_OF(RELAXED(lock->slot[OPEN_WORD]));
 	*rate_tat_ns = (int64_t)RELAXED(lock->slot[TAT_WORD]);
 }
 
 bool client_reserve(struct client_lock *lock) {
-	struct client_slot client = { .control.used = 1 };
+	const struct client_slot client = { .control.used = 1, .class_record = lock->record,
+		.key = lock->key.words[0] };
 
 	if (lock->slot != NULL)
 		return true;
-	memcpy(&client.client, lock->key.words, sizeof(client.client));
-	client.class_record = lock->key.words[CLIENT_KEY_WORDS - 1];
 	lock->slot = learned_add(&lock->table, &lock->key, 0, &client);
 	if (lock->slot == NULL)
 		segment_count(lock->segment, COUNTER_CLIENTS_UNCOUNTED, 1);
@@ -92,7 +97,7 @@ bool client_reserve(struct client_lock *lock) {
 }
 
 void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
-	uint64_t open;
+	uint32_t open;
 
 	/* one that counts is never given up: its tag was lost */
 	if (lock->slot == NULL && change < 0) {
@@ -101,9 +106,10 @@ void client_add(struct client_lock *lock, int change, int64_t rate_tat_ns) {
 	}
 	if (lock->slot == NULL)
 		return;
-	open = RELAXED(lock->slot[OPEN_WORD]);
+	open = OPEN_OF(RELAXED(lock->slot[OPEN_WORD]));
 	if (change > 0 || open != 0)
-		STORE(lock->slot[OPEN_WORD], open += (uint64_t)change);
+		open += (uint32_t)change;
+	STORE(lock->slot[OPEN_WORD], (uint64_t)lock->record << 32 | open);
 	FAILPOINT();
 	if (rate_tat_ns != 0)
 		STORE(lock->slot[TAT_WORD], (uint64_t)rate_tat_ns);
@@ -122,7 +128,7 @@ static void client_zero(const struct learned *table, const struct learned_key *k
     _Atomic uint64_t *slot) {
 	(void)table;
 	(void)key;
-	STORE(slot[OPEN_WORD], 0);
+	STORE(slot[OPEN_WORD], (uint64_t)RECORD_OF(RELAXED(slot[OPEN_WORD])) << 32);
 }
 
 /* Calls `each` for the clients of a class, or of all (SEGMENT_NO_CLASS).  False: not all; each lock
@@ -144,7 +150,7 @@ static bool clients_each(struct segment *segment, uint16_t record, int64_t now_n
 			_Atomic uint64_t *slot = learned_slot(&table, key.shard, i);
 
 			if (learned_load_control(slot).used && (record == SEGMENT_NO_CLASS ||
-				RELAXED(slot[WORD_OF(client_slot, class_record)]) == record))
+				RECORD_OF(RELAXED(slot[OPEN_WORD])) == record))
 				each(&table, &key, slot);
 		}
 		lock_release(&table.shards[key.shard].lock);

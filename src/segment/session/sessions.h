@@ -109,12 +109,12 @@ void class_add(struct segment *segment, uint16_t record,
     enum session_direction direction, int change);
 
 /* Sub-limits of one client in one class: under the class's mutex.  */
-#define CLIENT_KEY_WORDS	3
 struct client_lock {
 	struct segment *segment;
 	struct learned table;
-	struct learned_key key;		/* the client, truncated, and the class's record */
+	struct learned_key key;
 	_Atomic uint64_t *slot;		/* struct client_slot; NULL: not known */
+	uint16_t record;
 	int64_t now_ns;
 };
 struct learned clients_table(const struct segment *segment);
