@@ -25,8 +25,14 @@ uint32_t learned_number(const struct learned *table, const struct learned_key *k
 	    table->kind->slot_words);
 }
 
+/* Behind the first `count` words of the key are zeros. */
+static uint64_t hash_of(const struct learned *table, const uint64_t *words, uint32_t count) {
+	return table->kind->is_hashed ? words[0] :
+	    name_hash(&table->header->key, words, count);
+}
+
 uint64_t learned_hash(const struct learned *table, const uint64_t *words) {
-	return name_hash(&table->header->key, words, table->kind->key_words);
+	return hash_of(table, words, table->kind->key_words);
 }
 
 void learned_aim_hash(const struct learned *table, uint64_t hash, struct learned_key *key) {
@@ -50,7 +56,7 @@ static void fetch_homes(const struct learned *table, const struct learned_key *k
 }
 
 void learned_aim(const struct learned *table, uint32_t count, struct learned_key *key) {
-	learned_aim_hash(table, name_hash(&table->header->key, key->words, count), key);
+	learned_aim_hash(table, hash_of(table, key->words, count), key);
 	fetch_homes(table, key);
 }
 

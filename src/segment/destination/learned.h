@@ -38,6 +38,7 @@ struct learned_kind {
 	uint32_t key_at;	/* first word of the key, padded with zeros */
 	uint32_t key_words;
 	uint32_t text_at;	/* first of them that is text; key_words: none */
+	bool is_hashed;		/* the key's first word is a keyed hash of all of it */
 	uint32_t copied_words;	/* that readers want: the first ones */
 	bool is_sequenced;	/* readers want what changes under SEEN_SEQUENCE, too */
 	bool has_spare;		/* a place of each bucket stays free for learned_take_spare */

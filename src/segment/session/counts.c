@@ -35,6 +35,7 @@ static const struct learned_kind client_kind = {
 	.key_at = WORD_OF(client_slot, key),
 	.key_words = 1,
 	.text_at = 1,
+	.is_hashed = true,
 	.copied_words = sizeof(struct client_slot) / 8,
 	.evicted = COUNTER_CLIENT_EVICTIONS,
 	.worth = client_worth,
