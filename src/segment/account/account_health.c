@@ -22,14 +22,14 @@ _Static_assert(offsetof(struct account_queued, login) ==
 #define MONTH_DS	(31 * DAY_DS)
 
 static bool health_is_sound(const uint64_t *words) {
-	return (words[0] & 0xff) == 1 && words[WORD_OF(account_health, key)] != 0;
+	return words[WORD_OF(account_health, key)] != 0;
 }
 
 static bool queued_is_sound(const uint64_t *words) {
 	struct account_queued queued;
 
 	memcpy(&queued, words, sizeof(queued));
-	return queued.control.used == 1 && queued.login[0] != 0 && queued.queue_id[0] != '\0' &&
+	return queued.login[0] != 0 && queued.queue_id[0] != '\0' &&
 	    text_is_harmless(queued.queue_id, sizeof(queued.queue_id));
 }
 

@@ -23,12 +23,12 @@ static bool account_is_sound(const uint64_t *words) {
 	struct account account;
 
 	memcpy(&account, words, sizeof(account));
-	return account.control.used == 1 && account.key[0] != 0 &&
+	return account.key[0] != 0 &&
 	    text_is_harmless(account.name, sizeof(account.name));
 }
 
 static bool mail_is_sound(const uint64_t *words) {
-	return (words[0] & 0xff) == 1 && words[WORD_OF(account_mail, key)] != 0;
+	return words[WORD_OF(account_mail, key)] != 0;
 }
 
 /* The one that was seen longest ago, of those that are below half of their limits and not held. */

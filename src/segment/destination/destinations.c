@@ -36,7 +36,7 @@ bool destination_is_sound(const uint64_t *words) {
 	unsigned seen = 0;
 
 	memcpy(&d, words, sizeof(d));
-	if (d.control.used != 1 || d.control.relay_count > DESTINATION_RELAYS ||
+	if (d.control.relay_count > DESTINATION_RELAYS ||
 	    !name_is_folded(d.name))
 		return false;
 	for (unsigned i = 0; i < DESTINATION_PLACES; i++)
@@ -61,7 +61,7 @@ static bool relay_is_sound(const uint64_t *words) {
 	struct relay r;
 
 	memcpy(&r, words, sizeof(r));
-	return r.control.used == 1 && !address_is_unknown(&r.address) &&
+	return !address_is_unknown(&r.address) &&
 	    name_is_folded(r.name);
 }
 

@@ -295,7 +295,8 @@ static bool is_sound(const struct learned *table, uint32_t shard, uint32_t numbe
 	uint32_t other;
 
 	if (learned_shard(table, hash) != shard ||
-	    !is_bucket_of(table, hash, number) || !table->kind->is_sound(words))
+	    !is_bucket_of(table, hash, number) || (words[0] & 0xff) != 1 ||
+	    (table->kind->is_sound != NULL && !table->kind->is_sound(words)))
 		return false;
 	other = find_slot(table, shard, hash, key);
 	return other == SEGMENT_NO_SLOT || other == number;

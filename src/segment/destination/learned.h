@@ -55,7 +55,7 @@ struct learned_kind {
 	void (*repair)(const struct learned *table, uint32_t shard);
 	/* An entry was given up. */
 	void (*forgotten)(const struct learned *table, uint32_t shard, uint32_t slot);
-	/* Does a slot in use say something that our code could have written? */
+	/* Does a slot in use say something that our code could have written?  NULL: whatever it says. */
 	bool (*is_sound)(const uint64_t *words);
 	/* Makes of its words what is true in another segment; NULL: the same. */
 	void (*move)(const struct segment *from, const struct segment *to, uint64_t *words);

@@ -18,7 +18,7 @@ static bool recipient_is_sound(const uint64_t *words) {
 	struct recipient r;
 
 	memcpy(&r, words, sizeof(r));
-	return r.control.used == 1 && r.rule <= UINT16_MAX &&
+	return r.rule <= UINT16_MAX &&
 	    r.until_ns >= 0 && recipient_is_folded(r.address) &&
 	    text_is_harmless(r.reason, sizeof(r.reason));
 }

@@ -25,10 +25,6 @@ static uint64_t client_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	return OPEN_OF(RELAXED(slot[OPEN_WORD])) != 0 ? LEARNED_NEVER : RELAXED(slot[TAT_WORD]);
 }
 
-static bool client_is_sound(const uint64_t *words) {
-	return (words[0] & 0xff) == 1;
-}
-
 static const struct learned_kind client_kind = {
 	.place_at = offsetof(struct segment_header, clients),
 	.slot_words = sizeof(struct client_slot) / 8,
@@ -39,7 +35,6 @@ static const struct learned_kind client_kind = {
 	.copied_words = sizeof(struct client_slot) / 8,
 	.evicted = COUNTER_CLIENT_EVICTIONS,
 	.worth = client_worth,
-	.is_sound = client_is_sound,
 };
 
 struct learned clients_table(const struct segment *segment) {
