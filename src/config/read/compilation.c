@@ -40,7 +40,7 @@ uint32_t compilation_place(struct compilation *c, const config_setting_t *where,
 
 void compilation_check_unique(struct compilation *c, const config_setting_t *group,
     const char *what, uint32_t name) {
-	uint64_t key = text_hash(what, strlen(what)) + name;
+	uint64_t key = text_hash(name, what, strlen(what));
 	unsigned line = config_setting_source_line(group), file_line;
 	uint32_t first = name == 0 || c->block.failed ? line : map_index(&c->names, key);
 	const char *text, *file;
