@@ -9,12 +9,15 @@
  * one that was learned:
  *	1. A reply that means "slower" lowers the pace by the share `by`, to `floor` at the
  *	   lowest.  Results of messages sent before the last change of the pace do not count:
- *	   one flight lowers it once.  Where no pace is configured, it begins with what was
- *	   accepted in the busier of this minute and the last.
+ *	   one flight lowers it once.  Where no pace is configured, it begins with the rate
+ *	   of what was accepted in the last 10 to 20 seconds, or with 10 a second.
  *	2. While nothing was accepted since, further refusals lower it for the moment only:
  *	   the first acceptance undoes them.  A site that counts per hour refuses until its
  *	   hour is over, and that says nothing about the pace after it.  So tries go at
- *	   intervals that grow, to 8 periods or to floor's, whichever is longer.
+ *	   intervals that grow, to 8 periods or to floor's, whichever is longer.  What the
+ *	   site takes is then known: it accepted for a time A, and refused for a time S, so
+ *	   the pace after it is at most A / (A + S) of what it was (not where it had risen:
+ *	   then A is not known).
  *	3. After a period up_ns without refusal, in which something was accepted, the pace
  *	   rises by the share `up`, if messages wait.  Where rule 2 lasted longer than a period,
  *	   the next rise waits as long (8 periods at most), and each one after it half as long
@@ -30,7 +33,7 @@
  * Rules 4 and 5 keep the pace near the highest that the site takes: plain additions and
  * halvings would leave a quarter of it unused, and be refused as often for ever.
  *
- * Pure: time is an argument (ns of one clock that counts through suspend, less than 17
+ * Pure: time is an argument (ns of one clock that counts through suspend, less than 10
  * years), there is no memory but *pace.  The caller serialises changes of one pace.  A clock
  * that stepped back delays by one interval at most; any bytes may stand in *pace (what no
  * call below left is made sound, or begun anew).

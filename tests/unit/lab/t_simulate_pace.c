@@ -97,8 +97,9 @@ TEST_IN(begin, NULL, slow_is_seldom_refused) {
 		{ 30, 30, 0, 1, MINUTE, PACED_FIXED, false, 0.5, 90 },
 		{ 30, 60, 0, 1, MINUTE, PACED_SLIDING, false, 0.2, 70 },
 		{ 60, 20, 0, 5, MINUTE, PACED_SLIDING, false, 0.2, 80 },
-		{ 600, 600, 0, 1, HOUR, PACED_FIXED, false, 2, 85 },
-		{ 600, 600, 0, 5, HOUR, PACED_SLIDING, false, 2, 80 },
+		{ 20, 20, 0, 1, NS_PER_SECOND, PACED_SLIDING, false, 0.1, 80 },
+		{ 600, 600, 0, 1, HOUR, PACED_FIXED, false, 1, 75 },
+		{ 600, 600, 0, 5, HOUR, PACED_SLIDING, false, 1, 70 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

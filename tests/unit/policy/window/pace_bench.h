@@ -14,11 +14,11 @@
 #define PERIOD	(10 * MINUTE)
 #define BEGIN	(1000 * SECOND)
 
-/* By a half, floor 10/1m, a quarter in 10 minutes: intervals that are stored exactly. */
+/* By a half, floor 15/2m, a quarter in 10 minutes: intervals that are stored exactly. */
 static inline struct pace_settings settings_of(uint32_t count, int64_t period_ns, uint32_t burst) {
 	return (struct pace_settings){
 		.limit = { .period_ns = period_ns, .count = count, .burst = burst },
-		.by = 0.5, .floor = { .period_ns = MINUTE, .count = 10 }, .up = 0.25, .up_ns = PERIOD,
+		.by = 0.5, .floor = { .period_ns = 2 * MINUTE, .count = 15 }, .up = 0.25, .up_ns = PERIOD,
 	};
 }
 
