@@ -80,16 +80,16 @@ static void scrub_records(struct segment *segment) {
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct class_record *record = &segment->records[i];
 
-		if (atomic_load(&record->in_use) > 2 ||
+		if (atomic_load(&record->in_use) >= CLASS_USE_COUNT ||
 		    memchr(record->name, '\0', sizeof(record->name)) == NULL ||
 		    record->name[0] == '\0')
-			atomic_store(&record->in_use, 0);
-		if (atomic_load(&record->in_use) == 0) {
+			atomic_store(&record->in_use, CLASS_FREE);
+		if (atomic_load(&record->in_use) == CLASS_FREE) {
 			memset(record->name, 0, sizeof(record->name));
 			atomic_store(&record->share_parted, 0);
 		} else {
 			/* until the configuration names it again */
-			atomic_store(&record->in_use, 2);
+			atomic_store(&record->in_use, CLASS_REMOVED);
 		}
 		if (atomic_load(&record->seq) % 2 != 0)
 			atomic_fetch_add(&record->seq, 1);

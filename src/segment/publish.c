@@ -77,7 +77,7 @@ static bool record_name(struct segment *segment, uint16_t number,
 	forget_share(record, 0);
 	memset(record->name, 0, sizeof(record->name));
 	snprintf(record->name, sizeof(record->name), "%s", name);
-	atomic_store(&record->in_use, 2);
+	atomic_store(&record->in_use, CLASS_REMOVED);
 	guarded_add(&record->uses, 1);
 	seq_end(&record->seq);
 	class_unlock(segment, number);
@@ -87,7 +87,7 @@ static bool record_name(struct segment *segment, uint16_t number,
 static bool record_is(const struct segment *segment, uint32_t number, const char *name) {
 	const struct class_record *record = &segment->records[number];
 
-	return RELAXED(record->in_use) != 0 &&
+	return RELAXED(record->in_use) != CLASS_FREE &&
 	    strncmp(record->name, name, sizeof(record->name)) == 0;
 }
 
@@ -113,7 +113,7 @@ static bool finder_open(struct record_finder *finder, struct segment *segment, i
 	if (finder->taken == NULL || !map_reserve(&finder->names, count))
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		if (RELAXED(segment->records[i].in_use) != 0)
+		if (RELAXED(segment->records[i].in_use) != CLASS_FREE)
 			map_add(&finder->names, finder_hash(finder,
 			    segment->records[i].name))->index = i;
 	return true;
@@ -326,22 +326,22 @@ static void refresh_records(struct segment *segment,
 		atomic_store(&record->sessions, class->limits.sessions);
 		atomic_store(&record->inbound, class->limits.inbound);
 		atomic_store(&record->observe, class->observe);
-		atomic_store(&record->in_use, 1);
+		atomic_store(&record->in_use, CLASS_IN_FORCE);
 	}
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct class_record *record = &segment->records[i];
 		bool locked;
 
-		if (in_force[i] || atomic_load(&record->in_use) == 0)
+		if (in_force[i] || atomic_load(&record->in_use) == CLASS_FREE)
 			continue;
-		atomic_store(&record->in_use, 2);
+		atomic_store(&record->in_use, CLASS_REMOVED);
 		locked = class_lock(segment, (uint16_t)i, now_ns);
 		if (atomic_load(&record->share_since_ns) != 0)
 			part_share(record, generation);
 		if (!locked)
 			continue;
 		if (atomic_load(&record->open) == 0)
-			atomic_store(&record->in_use, 0);
+			atomic_store(&record->in_use, CLASS_FREE);
 		class_unlock(segment, (uint16_t)i);
 	}
 }

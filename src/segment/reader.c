@@ -187,7 +187,7 @@ static void count_use(const struct segment *segment, struct reader_status *out) 
 	flights_used(segment, &out->flights_used, &out->flights_size);
 	out->records_size = sizes->record_count;
 	for (uint32_t i = 0; i < sizes->record_count; i++)
-		if (RELAXED(segment->records[i].in_use) != 0)
+		if (RELAXED(segment->records[i].in_use) != CLASS_FREE)
 			out->records_used++;
 }
 

@@ -70,7 +70,7 @@ static void copy_record(const struct segment *segment, uint32_t number, void *co
 	out->record = (uint16_t)number;
 	/* not atomic: a racing byte shows in the sequence */
 	name_copy(record->name, out->name);
-	out->removed = to->in_use == 2;
+	out->removed = to->in_use == CLASS_REMOVED;
 	out->observe = RELAXED(record->observe) != 0;
 	out->open = RELAXED(record->open);
 	out->open_inbound = RELAXED(record->open_inbound);
@@ -91,7 +91,7 @@ static bool read_record(const struct segment *segment, uint32_t number, struct r
 	uint32_t stuck = 0;
 
 	return read_whole(segment, number, &segment->records[number].seq, &stuck, copy_record, out) &&
-	    out->in_use <= 2;
+	    out->in_use < CLASS_USE_COUNT;
 }
 
 unsigned reader_classes(const struct segment *segment,
@@ -101,11 +101,11 @@ unsigned reader_classes(const struct segment *segment,
 	for (uint32_t i = 0; i < segment->header->record_count; i++) {
 		struct record_copy copy;
 
-		if (RELAXED(segment->records[i].in_use) == 0)
+		if (RELAXED(segment->records[i].in_use) == CLASS_FREE)
 			continue;
 		if (!read_record(segment, i, &copy))
 			torn++;
-		else if (copy.in_use > 0 && (!copy.class.removed || copy.class.open > 0))
+		else if (copy.in_use != CLASS_FREE && (!copy.class.removed || copy.class.open > 0))
 			each(context, &copy.class);
 	}
 	return torn;
@@ -116,7 +116,7 @@ const char *reader_class_name(const struct segment *segment, uint16_t record,
 	struct record_copy copy;
 
 	if (record >= segment->header->record_count || !read_record(segment, record, &copy) ||
-	    copy.in_use == 0)
+	    copy.in_use == CLASS_FREE)
 		text_copy(out, SEGMENT_NAME_MAX + 1, "-", 1);
 	else
 		memcpy(out, copy.class.name, SEGMENT_NAME_MAX + 1);

@@ -140,7 +140,7 @@ static void renew_rates(struct engine_history *history, int64_t now_ns) {
 	if (history->looked_ns != 0 && seconds < 0.5)
 		return;
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
-		if (RELAXED(segment->records[i].in_use) != 0)
+		if (RELAXED(segment->records[i].in_use) != CLASS_FREE)
 			renew_rate(&segment->records[i], &history->classes[i],
 			    history->looked_ns == 0 ? 1 : seconds);
 	history->looked_ns = now_ns;
@@ -339,7 +339,7 @@ static uint64_t open_sessions(const struct segment *segment) {
 	uint64_t open = 0;
 
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
-		if (RELAXED(segment->records[i].in_use) != 0)
+		if (RELAXED(segment->records[i].in_use) != CLASS_FREE)
 			open += RELAXED(segment->records[i].open);
 	return open;
 }
@@ -399,7 +399,7 @@ static void end_minute(struct engine_history *history, const struct generation *
 
 	history->stopped = history->would_stop = 0;
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
-		if (RELAXED(segment->records[i].in_use) == 1)
+		if (RELAXED(segment->records[i].in_use) == CLASS_IN_FORCE)
 			put_class(history, i);
 	(void)states_each(segment, put_destination, &look);
 	put_totals(history);

@@ -54,8 +54,8 @@ bool class_lock_for(struct segment *segment, const struct generation_class *clas
 		return false;
 	}
 	/* removed and idle, but a role works with the configuration before */
-	if (atomic_load_explicit(&record->in_use, memory_order_relaxed) == 0)
-		atomic_store(&record->in_use, 2);
+	if (atomic_load_explicit(&record->in_use, memory_order_relaxed) == CLASS_FREE)
+		atomic_store(&record->in_use, CLASS_REMOVED);
 	return true;
 }
 

@@ -227,13 +227,20 @@ struct shard {
 	_Atomic uint32_t given;		/* what was learned: how often the mutex was given back */
 };
 
+enum class_use {
+	CLASS_FREE,
+	CLASS_IN_FORCE,
+	CLASS_REMOVED,		/* by a reload, and sessions of it live */
+	CLASS_USE_COUNT
+};
+
 struct class_record {
 	_Alignas(CACHE_LINE) struct lock lock;
 	_Atomic uint32_t seq;		/* odd while the counters change */
 	_Atomic uint32_t open;
 	_Atomic uint32_t open_inbound;
 	_Atomic uint32_t torn;		/* 1: to be recounted before anything else */
-	_Atomic uint32_t in_use;	/* 0 free, 1 in force, 2 removed but sessions live */
+	_Atomic uint32_t in_use;	/* enum class_use */
 	_Atomic uint32_t uses;		/* rises with each class that it is given to */
 	_Atomic uint32_t peak;
 	_Atomic uint32_t sessions;	/* for display; decisions use the generation's */

@@ -398,7 +398,7 @@ static bool slot_makes_sense(const struct segment *segment,
 	    (control->client_bits > 128 && control->client_bits != 255))
 		return false;
 	if (has_class && (control->class_record >= segment->header->record_count ||
-			     RELAXED(segment->records[control->class_record].in_use) == 0))
+			     RELAXED(segment->records[control->class_record].in_use) == CLASS_FREE))
 		return false;
 	return has_class || control->state != SESSION_OPEN;
 }

@@ -48,7 +48,7 @@ static unsigned write_classes(const struct segment *segment, FILE *file) {
 		const struct class_record *record = &segment->records[i];
 		char name[SEGMENT_NAME_MAX + 1];
 
-		if (atomic_load(&record->in_use) == 0)
+		if (atomic_load(&record->in_use) == CLASS_FREE)
 			continue;
 		name_copy(record->name, name);
 		fprintf(file, "class %s %u %llu %llu %llu %llu %llu\n",
