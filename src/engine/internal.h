@@ -83,6 +83,11 @@ struct engine {
 	void *window_context;
 };
 
+/* What of a session's serial tells one connection of such an owner from the next. */
+static inline uint16_t asked_part(enum session_owner owner) {
+	return owner == OWNER_MILTER ? SESSION_SERIAL_MILTER : SESSION_SERIAL_POLICY;
+}
+
 static inline struct session_ref ref_of(const struct session *session,
     uint32_t slot) {
 	return (struct session_ref){ .client = session->client,

@@ -59,8 +59,8 @@ static void compile(void) {
 	snprintf(text, sizeof(text), "version = 1;\n"
 	    "state = { path = \"%s/state\"; sessions = \"256\"; destinations = \"256\"; "
 	    "classes = \"64\"; accounts = \"64\"; };\n"
-	    "listen = { policy = ( { address = \"unix:%s/p\"; } ); };\n%s", directory, directory,
-	    classes);
+	    "listen = { policy = ( { address = \"unix:%s/p\"; } );\n"
+	    "  milter = [ \"unix:%s/m\" ]; };\n%s", directory, directory, directory, classes);
 	generation = config_compile_texts(text, "machine", NULL, NULL, &messages);
 	if (generation == NULL) {
 		fprintf(stderr, "machine: %s\n", messages.count > 0 ? messages.list[0].text : "?");

@@ -27,6 +27,7 @@ struct plan plan_of(uint64_t seed) {
 	return (struct plan){
 		.seed = seed,
 		.policies = 1 + draw_below(&draws, 3),
+		.milters = draw_below(&draws, 3),
 		.servers = 2 + draw_below(&draws, 14),
 		.sessions = 10 + draw_below(&draws, 90),
 		.hosts = 1 + draw_below(&draws, 12),
@@ -65,7 +66,7 @@ bool plan_change(struct plan *plan, const char *text) {
 }
 
 bool plan_is_sound(const struct plan *plan) {
-	return plan->policies > 0 && plan->policies <= 3 && plan->servers > 0 &&
+	return plan->policies > 0 && plan->policies <= 3 && plan->milters <= 2 && plan->servers > 0 &&
 	    plan->servers <= 16 && plan->hosts > 0 && plan->hosts <= 12 && plan->ports > 0 &&
 	    plan->hosts * plan->ports <= 60 && plan->pace > 0 && plan->spread > 0;
 }

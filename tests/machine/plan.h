@@ -10,6 +10,7 @@
 /* Numbers that may be shrunk, by the names of option -w. */
 #define PLAN_NUMBERS(NUMBER) \
 	NUMBER(policies)	/* policy roles */ \
+	NUMBER(milters)		/* milter roles */ \
 	NUMBER(servers)		/* smtpd processes */ \
 	NUMBER(sessions)	/* that begin */ \
 	NUMBER(hosts)		/* that they come from, */ \

@@ -17,6 +17,8 @@
 struct server {
 	struct tcp *tcp;		/* NULL: it waits for a client */
 	struct policy_link *link;	/* NULL: none is open */
+	struct policy_link *milter;	/* NULL: none, or none any more */
+	bool at_milter;			/* it asks there */
 	bool asks;			/* and waits for the answer */
 	bool recipient;			/* it is about a recipient */
 	bool over;			/* refused: the session ends whatever happens */
@@ -29,7 +31,7 @@ static struct {
 	const struct plan *plan;
 	struct draws draws;
 	struct server servers[SERVERS_MAX];
-	bool calm, finish;
+	bool calm, finish, gone;
 } all;
 
 struct step {
@@ -60,14 +62,21 @@ static void server_hang_up(struct server *server) {
 	server->link = NULL;
 }
 
+static void server_leave_milter(struct server *server) {
+	if (server->milter != NULL)
+		role_end_link(server->milter);
+	server->milter = NULL;
+}
+
 static void server_end(struct server *server) {
 	if (all.calm && !all.finish && !server->over)
 		return;
 	world_log("session %u ends", server->tcp->number);
 	tcp_end(server->tcp);
+	server_leave_milter(server);
 	server->tcp = NULL;
 	server->turn++;
-	server->asks = server->over = false;
+	server->asks = server->at_milter = server->over = false;
 	if (draw_below(&all.draws, 4) == 0)
 		server_hang_up(server);
 }
@@ -104,7 +113,7 @@ static void server_ask(struct server *server) {
 
 		MUST(link != NULL);
 		link->server = server;
-		if (role_connect(link, &all.draws))
+		if (role_connect(link, false, &all.draws))
 			server->link = link;
 		else
 			free(link);
@@ -123,6 +132,26 @@ static void server_ask(struct server *server) {
 	server->link->number = server->tcp->number;
 	write_request(server, request, sizeof(request));
 	role_ask(server->link, request);
+}
+
+/* Each session has a milter connection of its own, where there are milters that live. */
+static void server_ask_milter(struct server *server) {
+	struct policy_link *link = calloc(1, sizeof(*link));
+
+	MUST(link != NULL);
+	link->server = server;
+	link->tcp = server->tcp;
+	link->number = server->tcp->number;
+	link->client = server->tcp->client;
+	link->client_port = server->tcp->client_port;
+	if (!role_connect(link, true, &all.draws)) {
+		free(link);
+		server_ask(server);
+		return;
+	}
+	server->milter = link;
+	server->asks = server->at_milter = true;
+	role_ask(link, server->tcp->name == NULL ? "" : server->tcp->name);
 }
 
 static void server_ask_recipient(struct server *server) {
@@ -161,7 +190,13 @@ static void server_go_on(struct server *server) {
 }
 
 static void server_hears(struct server *server) {
-	server->asks = false;
+	bool at_milter = server->at_milter;
+
+	server->asks = server->at_milter = false;
+	if (at_milter && server->tcp->heard != HEARD_REFUSE) {
+		server_ask(server);
+		return;
+	}
 	server_go_on(server);
 }
 
@@ -169,8 +204,8 @@ void server_answered(struct policy_link *link, const char *reply, size_t length)
 	struct server *server = link->server;
 	struct tcp *tcp = link->tcp;
 
-	if (server->link != link || server->tcp != tcp || tcp == NULL ||
-	    tcp->number != link->number || !server->asks)
+	if ((server->at_milter ? server->milter : server->link) != link || server->tcp != tcp ||
+	    tcp == NULL || tcp->number != link->number || !server->asks)
 		return;
 	if (length > 10 && strncmp(reply, "action=421", 10) == 0)
 		tcp->heard = HEARD_REFUSE;
@@ -180,14 +215,23 @@ void server_answered(struct policy_link *link, const char *reply, size_t length)
 	server_later(server, NS_PER_MS / 10, server_hears);
 }
 
+static bool is_led_to(const struct policy_link *link, const struct role *role, uint32_t start) {
+	return link != NULL && link->role == role && link->start == start;
+}
+
 void servers_lose(const struct role *role, uint32_t start) {
 	for (unsigned i = 0; i < all.plan->servers; i++) {
 		struct server *server = &all.servers[i];
 
-		if (server->link == NULL || server->link->role != role || server->link->start != start)
+		if (is_led_to(server->milter, role, start)) {
+			server_leave_milter(server);
+			if (server->at_milter)
+				server_later(server, NS_PER_MS / 10, server_hears);
+		}
+		if (!is_led_to(server->link, role, start))
 			continue;
 		server_hang_up(server);
-		if (!server->asks)
+		if (!server->asks || server->at_milter)
 			continue;
 		server->turn++;
 		if (++server->tries < TRIES)
@@ -203,7 +247,10 @@ static void server_accepts(struct server *server) {
 	    server->tcp->client.bytes[15], server->tcp->client_port);
 	server->recipient = false;
 	server->tries = 0;
-	server_ask(server);
+	if (all.plan->milters > 0)
+		server_ask_milter(server);
+	else
+		server_ask(server);
 }
 
 static void client_comes(void *argument) {
@@ -260,6 +307,16 @@ void servers_finish(void) {
 		if (server->tcp != NULL)
 			server_later(server, 100 * NS_PER_MS, server_end);
 	}
+}
+
+void servers_leave(void) {
+	for (unsigned i = 0; i < all.plan->servers; i++)
+		server_hang_up(&all.servers[i]);
+	all.gone = true;
+}
+
+bool servers_are_gone(void) {
+	return all.gone;
 }
 
 bool servers_are_quiet(void) {

@@ -112,6 +112,7 @@ static void run_phases(void) {
 	check_quiet(true);
 	servers_finish();
 	fibers_run(fibers_now_ns() + 200 * NS_PER_MS);
+	servers_leave();
 	settle("after the last session", QUIET_NS);
 	check_end();
 	check_quiet(true);

@@ -43,13 +43,15 @@ struct tcp {
 
 #define TCP_MAX 64
 
-/* A policy connection.  What the role remembers of it dies with the role. */
+/* A policy connection, or a milter's of one session.  What the role remembers of it dies with the role. */
 struct policy_link {
 	struct role *role;
 	uint32_t start;			/* of the role: the how many-th */
 	uint32_t socket;		/* inode of the mail server's end */
 	struct policy_session session;	/* the role's */
 	struct server *server;
+	struct address client;		/* a milter's: of the session */
+	uint16_t client_port;
 	struct tcp *tcp;		/* whose questions it brings now, */
 	uint32_t number;		/* and its number */
 	bool late;			/* a question was heard when its session was over */
@@ -98,8 +100,8 @@ void kernel_calm(void);
 /* --- roles.c ---------------------------------------------------------------------- */
 
 void roles_begin(const struct plan *plan, struct segment *segment, int fd, const char *path);
-/* Opens a connection to some policy role that lives; false: none does. */
-bool role_connect(struct policy_link *link, struct draws *draws);
+/* Opens a connection to some policy or milter role that lives; false: none does. */
+bool role_connect(struct policy_link *link, bool milter, struct draws *draws);
 bool link_lives(const struct policy_link *link);
 /* A request of one policy connection: answered by server_answered, or never. */
 void role_ask(struct policy_link *link, const char *request);
@@ -119,7 +121,10 @@ void servers_lose(const struct role *role, uint32_t start);
 /* Nothing new; all that are in a session stay. */
 void servers_calm(void);
 void servers_finish(void);
+void servers_leave(void);
 bool servers_are_quiet(void);
+/* All have ended, and their connections with them. */
+bool servers_are_gone(void);
 
 /* --- check.c ---------------------------------------------------------------------- */
 

@@ -83,11 +83,12 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 	return true;
 }
 
-/* A policy connection tells an end when it comes to its next session, or ends itself.  Another
- * one may have asked about the same tuple meanwhile: then it is that one's to end. */
+/* A policy connection tells an end when it comes to its next session, or ends itself; a milter may
+ * be late.  Another one may have asked about the same tuple meanwhile: then it is that one's to
+ * end. */
 static bool is_anothers(const struct late_end *end, const struct session *session) {
-	return !end->outright && end->owner != OWNER_MILTER &&
-	    end->ref.serial != session->serial;
+	return !end->outright &&
+	    ((end->ref.serial ^ session->serial) & asked_part(end->owner)) != 0;
 }
 
 /* False: to be tried again. */

@@ -221,8 +221,7 @@ static void join(struct inquiry *inquiry, uint32_t slot,
 		session->server_port = question->server_port;
 	set_shown(inquiry, session);
 	session->dump_sequence = inquiry->dump_sequence;
-	if (question->owner == OWNER_POLICY)
-		session->serial = session_serial_asked(session->serial);
+	session->serial = session_serial_asked(session->serial, asked_part(question->owner));
 	session->until_ds = segment_ds(inquiry->engine->segment,
 	    inquiry->lock.now_ns + inquiry->generation->lease_owner_ns);
 	sessions_change_begin(&inquiry->lock);

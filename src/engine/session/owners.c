@@ -86,7 +86,21 @@ static void mark(struct dump *dump, uint32_t slot, const struct session *seen,
 	sessions_unlock(&lock);
 }
 
+/* Dumps may have missed it, and nobody has seen it before. */
+static bool is_there(struct dump *dump, const struct session *session) {
+	const struct witness_calls *calls = &dump->witness->calls;
+	struct connection tuple;
+
+	proof_tuple(session, &tuple);
+	if (tuple.server_port == 0 || !proof_applies(dump->generation, session))
+		return false;
+	engine_count(dump->witness->engine, COUNTER_WITNESS_LOOKUPS, 1);
+	return calls->lookup(calls->context, &tuple, NULL) != LOOKUP_GONE;
+}
+
 static bool end(struct dump *dump, uint32_t slot, const struct session *session) {
+	if (is_there(dump, session))
+		return false;
 	engine_count(dump->witness->engine, COUNTER_OWNERS_LEFT, 1);
 	session_close_unchanged(dump->witness->engine, slot, session, dump->now_ns);
 	return true;

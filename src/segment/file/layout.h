@@ -163,14 +163,16 @@ _Static_assert(sizeof(struct session_control) == 8, "one word");
 _Static_assert(sizeof(struct session) == 80, "ten words");
 #define SESSION_WORDS 10
 
-/* Of the next use of the slot; and of the same one, once another policy connection has found the
- * session open: that is the one to tell its end from then on. */
-#define SESSION_SERIAL_ASKED	15
+/* Of the next use of the slot; and of the same one, once another connection of a policy role, or
+ * of a milter's, has found the session open: that one is to tell its end from then on. */
+#define SESSION_SERIAL_POLICY	0x07
+#define SESSION_SERIAL_MILTER	0x38
+#define SESSION_SERIAL_ASKED	(SESSION_SERIAL_POLICY | SESSION_SERIAL_MILTER)
 static inline uint16_t session_serial_next(uint16_t serial) {
 	return (uint16_t)((serial | SESSION_SERIAL_ASKED) + 1);
 }
-static inline uint16_t session_serial_asked(uint16_t serial) {
-	return (uint16_t)((serial & ~SESSION_SERIAL_ASKED) | ((serial + 1) & SESSION_SERIAL_ASKED));
+static inline uint16_t session_serial_asked(uint16_t serial, uint16_t part) {
+	return (uint16_t)((serial & ~part) | (((serial | ~part) + 1) & part));
 }
 
 /* Are policy_socket and milter_socket its own? */

@@ -149,11 +149,12 @@ static bool lock_is_stuck(const struct lock *lock, int64_t now_ns) {
 /* Somebody waited in vain for the owner in `word`.  False: too long for it to be one. */
 static bool lock_note_stuck(struct lock *lock, uint32_t word, int64_t now_ns) {
 	uint32_t owner = word & FUTEX_TID_MASK;
+	/* stored last, and read first: another one who waits may be noting the same now */
+	bool is_noted = atomic_load_explicit(&lock->stuck_until_ns, memory_order_acquire) != 0;
 	int64_t since_ns = clock_bounded_ns(atomic_load_explicit(&lock->stuck_since_ns,
 	    memory_order_relaxed));
-	bool is_same = atomic_load_explicit(&lock->stuck_until_ns, memory_order_relaxed) != 0 &&
-	    atomic_load_explicit(&lock->stuck_word, memory_order_relaxed) == owner &&
-	    since_ns <= now_ns;
+	bool is_same = is_noted && since_ns <= now_ns &&
+	    atomic_load_explicit(&lock->stuck_word, memory_order_relaxed) == owner;
 
 	if (is_same && now_ns - since_ns >= LOCK_LOST_NS)
 		return false;
@@ -162,7 +163,7 @@ static bool lock_note_stuck(struct lock *lock, uint32_t word, int64_t now_ns) {
 		atomic_store_explicit(&lock->stuck_since_ns, now_ns, memory_order_relaxed);
 	}
 	atomic_store_explicit(&lock->stuck_until_ns, now_ns + LOCK_STUCK_NS,
-	    memory_order_relaxed);
+	    memory_order_release);
 	return true;
 }
 

@@ -111,6 +111,23 @@ TEST_IN(set_up, tear_down, a_late_word_does_not_end_the_next_session_from_the_sa
 	assert_int_equal(open_sessions(), 0);
 }
 
+TEST_IN(set_up, tear_down, a_late_milter_does_not_end_the_next_session_from_the_same_port) {
+	struct question question = site_question("192.0.2.1", 1001, NULL);
+	struct answer first, second, policy;
+
+	question.owner = OWNER_MILTER;
+	question.listener = site.milter_listener;
+	ask(&question, &first);
+	ask(&question, &second);
+	question.owner = OWNER_POLICY;
+	question.listener = site.auto_listener;
+	ask(&question, &policy);
+	engine_session_ended(site.engine, site.generation, &first.session, OWNER_MILTER, now_ns);
+	assert_int_equal(open_sessions(), 1);
+	engine_session_ended(site.engine, site.generation, &second.session, OWNER_MILTER, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
 TEST_IN(set_up, tear_down, an_end_that_was_noted_is_final_where_nobody_can_look) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct session session;
@@ -161,7 +178,7 @@ TEST_IN(set_up, tear_down, policy_and_milter_name_an_uncounted_session_once) {
 	question.listener = site.milter_listener;
 	ask(&question, &second);
 	assert_int_equal(second.decision.verdict, VERDICT_ADMIT);
-	assert_int_equal(second.session.serial, first.session.serial);
+	assert_int_equal(second.session.slot, first.session.slot);
 	assert_int_equal(counted(COUNTER_UNCOUNTED), 1);
 	assert_int_equal(counted(COUNTER_ENDED), 0);
 }

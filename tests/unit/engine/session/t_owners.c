@@ -137,6 +137,21 @@ TEST_IN(set_up, tear_down, a_session_the_kernel_shows_outlives_a_policy_connecti
 }
 
 /* Its role could not see it at its begin, and took the server's end of its connection. */
+TEST_IN(set_up, tear_down, a_session_that_dumps_missed_outlives_its_role_and_policy_connection) {
+	struct session_ref one = hidden(OWNER_POLICY, "192.0.2.1", 1001, 71);
+
+	kernel_has("192.0.2.1", 1001);
+	lose_the_role();
+	for (unsigned i = 0; i < 4; i++) {
+		pass(500);
+		dump_without(1001);
+	}
+	assert_lives(&one);
+	kernel_count = 0;
+	look();
+	assert_over(&one);
+}
+
 TEST_IN(set_up, tear_down, a_session_the_kernel_shows_outlives_its_milter) {
 	shown_session_outlives(OWNER_MILTER, true);
 }

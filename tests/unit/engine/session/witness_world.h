@@ -179,7 +179,7 @@ static inline struct session_ref open_shown(const char *client, uint16_t port) {
 static inline bool lives(const struct session_ref *ref, struct session *session) {
 	session_load(site.segment, ref->slot - 1, session);
 	return session->control.state != SESSION_FREE &&
-	    session->serial == ref->serial;
+	    (session->serial | SESSION_SERIAL_ASKED) == (ref->serial | SESSION_SERIAL_ASKED);
 }
 
 static inline void assert_lives(const struct session_ref *ref) {
