@@ -173,11 +173,13 @@ TEST_IN(open_customer, site_end, policy_and_milter_count_a_session_once) {
 	/* a policy connection's word does not end what the milter still holds */
 	engine_session_ended(site.engine, site.generation, &ref, OWNER_POLICY, clock_now_ns());
 	assert_int_equal(open_of("rest"), 1);
-	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
+	engine_session_ended(site.engine, site.generation, &answer.session, OWNER_MILTER,
+	    clock_now_ns());
 	assert_int_equal(open_of("rest"), 0);
 	/* and no late word ends another session in the same slot */
 	(void)site_verdict("192.0.2.1", 1000, NULL);
-	engine_session_ended(site.engine, site.generation, &ref, OWNER_MILTER, clock_now_ns());
+	engine_session_ended(site.engine, site.generation, &answer.session, OWNER_MILTER,
+	    clock_now_ns());
 	assert_int_equal(open_of("rest"), 1);
 }
 
