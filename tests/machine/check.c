@@ -65,13 +65,42 @@ static void check_client(const struct tcp *tcp) {
 		    class->limits.client_sessions);
 }
 
+/* No session of the listener was ever shown: then its mail server tells the end, at its next
+ * client or its own end, or time does. */
+static bool owner_has_it(const struct session *session) {
+	const struct listener_record *record = segment_listener(segment,
+	    session->control.listener, session->server_port);
+
+	return record != NULL && record->seen == 0 &&
+	    (session->control.proof == SESSION_PROOF_LEASE ||
+		(session->control.proof == SESSION_PROOF_OWNER && !servers_are_gone()));
+}
+
+/* So many of the class nobody but their owners can end. */
+static uint32_t owned(uint16_t record) {
+	uint32_t first, count, owned = 0;
+
+	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		sessions_range(segment, shard, &first, &count);
+		for (uint32_t slot = first; slot < first + count; slot++) {
+			struct session session;
+
+			session_load(segment, slot, &session);
+			owned += session.control.state == SESSION_OPEN &&
+			    session.control.class_record == record && owner_has_it(&session);
+		}
+	}
+	return owned;
+}
+
 /* What is counted may be over for a while, before anybody has seen it.  While the keeper is away
  * who refuses looks, but not each time. */
 #define SEEN_NS (3 * NS_PER_SECOND / 2)
 #define LOOKS_NS (300 * NS_PER_MS)
 static void check_refusal(uint32_t class_index) {
 	const struct generation_class *class = generation_class(generation, class_index);
-	uint32_t count = tcps_ended(class_index, fibers_now_ns() - SEEN_NS);
+	uint32_t count = tcps_ended(class_index, fibers_now_ns() - SEEN_NS) +
+	    owned((uint16_t)class->record);
 
 	if (world_plan()->lies > 0)
 		return;		/* nobody knows when an end is seen */
@@ -173,16 +202,6 @@ struct found {
 	bool has[TCP_MAX];
 };
 
-/* No session of the listener was ever shown: then its mail server tells the end, at its next
- * client or its own end. */
-static bool owner_has_it(const struct session *session) {
-	const struct listener_record *record = segment_listener(segment,
-	    session->control.listener, session->server_port);
-
-	return !servers_are_gone() && session->control.proof == SESSION_PROOF_OWNER &&
-	    record != NULL && record->seen == 0;
-}
-
 static void check_slot(uint32_t slot, struct found *found) {
 	struct session session;
 	const struct tcp *tcp;
@@ -227,21 +246,18 @@ static void check_class(uint16_t number) {
 		    record->open, record->open_inbound, open);
 }
 
-static uint32_t count_of_clients(void) {
-	struct learned clients = clients_table(segment);
-	struct learned_cursor at = { 0 };
-	struct client_slot client;
-	uint32_t sum = 0;
-
-	while (learned_each(&clients, &at, (uint64_t *)&client))
-		sum += client.open;
-	return sum;
-}
-
 static void check_clients(void) {
-	uint32_t counted = count_of_clients(), slots = 0, first, count;
+	uint32_t counted = 0, slots = 0, first, count;
 
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
+		uint32_t high = segment->client_shards[shard].high_water;
+
+		for (uint32_t i = 0; i < high; i++) {
+			const struct client_slot *client = &segment->client_slots[
+			    (size_t)shard * segment->header->clients_per_shard + i];
+
+			counted += client->used ? client->open : 0;
+		}
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t slot = first; slot < first + count; slot++) {
 			struct session_control control = session_load_control(segment, slot);
@@ -256,7 +272,7 @@ static void check_clients(void) {
 static void check_adopted(const struct found *found) {
 	for (unsigned i = 0; i < TCP_MAX; i++)
 		if (tcps[i].state == TCP_OPEN && tcps[i].heard == HEARD_FAILED_OPEN &&
-		    !tcps[i].waited && !found->has[i])
+		    !tcps[i].waited && !tcps[i].let_go && !found->has[i])
 			world_fail("unseen", "session %u of %s failed open, and is not counted",
 			    tcps[i].number, client_text(&tcps[i].client, tcps[i].client_port));
 }
@@ -308,14 +324,11 @@ static void check_free(uint32_t shard) {
 }
 
 void check_end(void) {
-	struct learned clients = clients_table(segment);
-
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
 		check_free(i);
 		touch(&segment->session_shards[i].lock, "session shard", i);
+		touch(&segment->client_shards[i].lock, "client shard", i);
 	}
-	for (uint32_t i = 0; i < clients.place->shards; i++)
-		touch(&clients.shards[i].lock, "client shard", i);
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
 		touch(&segment->records[i].lock, "class", i);
 }

@@ -266,7 +266,7 @@ void process_kill(struct process *process) {
 		return;
 	process->alive = false;
 	for (struct fiber *f = machine.fibers; f != NULL; f = f->next) {
-		if (f->process != process)
+		if (f->process != process || f->ended)
 			continue;
 		robust_end(f);
 		f->ended = true;

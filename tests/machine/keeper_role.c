@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-/* As role/run/keeper.c: the witness, the gate, heartbeats, and two threads. */
+/* As role/run/keeper.c: the witness, the gate, heartbeats, and three threads. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -23,6 +23,7 @@ struct keeper {
 	struct rest rest;
 	bool stirred;
 	int64_t second_ns;
+	struct segment_saved saved;
 };
 
 static void keeper_stir(struct keeper *keeper) {
@@ -40,6 +41,21 @@ static void await_stirs(void *argument) {
 		segment_await_stir(header);
 		keeper_stir(keeper);
 		for (int64_t end_ns = clock_now_ns() + DEAF_NS; clock_now_ns() < end_ns;)
+			fiber_sleep(end_ns);
+	}
+}
+
+/* PATH.sessions, from which a damaged state is made anew. */
+static void save_sessions(void *argument) {
+	struct keeper *keeper = argument;
+	struct segment *segment = keeper->role->segment;
+	struct diag diag;
+
+	fiber_watch(segment_header(segment), segment_header(segment)->bytes);
+	for (;;) {
+		if (segment_renew_sessions(segment, &keeper->saved, clock_now_ns(), &diag) != 0)
+			world_fail("save", "%s", diag.text);
+		for (int64_t end_ns = clock_now_ns() + NS_PER_SECOND; clock_now_ns() < end_ns;)
 			fiber_sleep(end_ns);
 	}
 }
@@ -97,6 +113,7 @@ void keeper_main(struct role *role) {
 	rest_init(&keeper->rest, clock_now_ns());
 	MUST(front_witness_open(&keeper->witness, keeper->base, role->engine, &fd, 1, &diag) == 0);
 	process_thread(await_stirs, keeper);
+	process_thread(save_sessions, keeper);
 	for (;;) {
 		carry_out(keeper);
 		events_fire_timers(keeper->base);

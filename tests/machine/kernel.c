@@ -154,6 +154,11 @@ void tcps_are_forgotten(void) {
 		tcps[i].waited |= tcps[i].state == TCP_OPEN;
 }
 
+void tcps_are_lost(void) {
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		tcps[i].let_go |= tcps[i].state == TCP_OPEN;
+}
+
 void tcp_was_admitted_late(uint32_t class_index) {
 	kernel.past[kernel.past_count++ % PAST_MAX] = (struct tcp){ .heard = HEARD_ADMIT,
 		.class_index = class_index, .since_ns = fibers_now_ns() };

@@ -34,6 +34,7 @@ struct plan plan_of(uint64_t seed) {
 		.ports = 1 + draw_below(&draws, 5),
 		.kills = some(&draws, 12),
 		.stops = some(&draws, 8),
+		.restarts = some(&draws, 2),
 		.deaths = some(&draws, 4),
 		.steps = some(&draws, 3),
 		.lies = some(&draws, 200),

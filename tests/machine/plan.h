@@ -17,6 +17,7 @@
 	NUMBER(ports)		/* and so many ports of each */ \
 	NUMBER(kills)		/* of roles, at a store, load or lock */ \
 	NUMBER(stops)		/* the same, for a while */ \
+	NUMBER(restarts)	/* of all roles at once, and of the state */ \
 	NUMBER(deaths)		/* of smtpd processes */ \
 	NUMBER(steps)		/* of the wall clock */ \
 	NUMBER(lies)		/* of the kernel's table, in 1000 of its answers */ \

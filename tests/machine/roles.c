@@ -197,6 +197,17 @@ static void strike(void *argument) {
 	role->process.stops_ns = draw_scale(&all.draws, 10 * NS_PER_MS, 6 * NS_PER_SECOND);
 }
 
+void roles_end(void) {
+	for (unsigned i = 0; i < all.count; i++)
+		process_kill(&all.roles[i].process);
+}
+
+void roles_reopen(struct segment *segment, int fd) {
+	close(all.segment_fd);
+	all.segment = segment;
+	all.segment_fd = fd;
+}
+
 void roles_calm(void) {
 	all.calm = true;
 }

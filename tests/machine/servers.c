@@ -96,7 +96,7 @@ static void write_request(const struct server *server, char *out, size_t size) {
 
 /* Nobody answers: smtpd goes on without. */
 static void server_fail_open(struct server *server) {
-	if (!server->recipient)
+	if (server->tcp->heard == HEARD_NOTHING)
 		server->tcp->heard = HEARD_FAILED_OPEN;
 	world_log("session %u fails open", server->tcp->number);
 	server->asks = false;

@@ -27,7 +27,8 @@ static struct {
 	struct draws draws;
 	int64_t wall_offset_ns, passed_ns;
 	uint64_t digest;
-	bool tells;
+	const struct generation *generation;
+	bool tells, is_calm;
 	int report_fd;
 } world;
 
@@ -86,6 +87,45 @@ static void step_wall(void *argument) {
 	world_log("the wall clock steps");
 }
 
+/* Returns the state's file. */
+static int prepare(enum segment_origin origin, bool damaged, struct segment **segment) {
+	const struct generation *generation = world.generation;
+	struct generation *copy = malloc(generation->bytes);
+	struct segment_report report;
+	struct diag diag;
+	int fd = -1;
+
+	MUST(copy != NULL);
+	memcpy(copy, generation, generation->bytes);
+	if (segment_prepare(segment, copy, getuid(), getgid(), 1, damaged, &report, &diag) != 0 ||
+	    segment_publish(*segment, copy, &diag) != 0 ||
+	    (fd = segment_open_file(generation_text(generation, generation->state_path), getuid(),
+		&diag)) < 0)
+		world_fail("prepare", "%s", diag.text);
+	if (report.origin != origin)
+		world_fail("adopt", "%s", report.reason);
+	check_begin(*segment, copy);
+	return fd;
+}
+
+/* As after a crash of the supervisor: its roles die with it, and the state is adopted; or made anew
+ * from the sessions as they were saved, as roles died of it. */
+static void restart(void *argument) {
+	bool damaged = draw_below(&world.draws, 2) == 0;
+	struct segment *segment;
+	int fd;
+
+	(void)argument;
+	if (world.is_calm)
+		return;
+	world_log("all restart%s", damaged ? ", and the state is damaged" : "");
+	roles_end();
+	fd = prepare(damaged ? SEGMENT_REBUILT : SEGMENT_ADOPTED, damaged, &segment);
+	if (damaged)
+		tcps_are_lost();
+	roles_reopen(segment, fd);
+}
+
 /* Runs until all is well, and then for `quiet_ns`. */
 static void settle(const char *what, int64_t quiet_ns) {
 	int64_t end_ns = fibers_now_ns() + WELL_NS;
@@ -101,6 +141,7 @@ static void settle(const char *what, int64_t quiet_ns) {
 
 static void run_phases(void) {
 	fibers_run(fibers_now_ns() + world.plan.spread * NS_PER_MS + NS_PER_MS);
+	world.is_calm = true;
 	fibers_calm();
 	roles_calm();
 	kernel_calm();
@@ -121,10 +162,7 @@ static void run_phases(void) {
 void world_run(const struct plan *plan, const struct generation *generation, bool tells,
     int report_fd) {
 	const char *path = generation_text(generation, generation->state_path);
-	struct generation *copy = malloc(generation->bytes);
-	struct segment_report report;
 	struct segment *segment;
-	struct diag diag;
 	int fd;
 
 	world.plan = *plan;
@@ -132,21 +170,19 @@ void world_run(const struct plan *plan, const struct generation *generation, boo
 	world.digest = UINT64_C(0xcbf29ce484222325);
 	world.tells = tells;
 	world.report_fd = report_fd;
-	MUST(copy != NULL);
-	memcpy(copy, generation, generation->bytes);
+	world.generation = generation;
 	log_redirect(log_line, NULL);
 	fibers_begin(&world.plan);
-	if (segment_prepare(&segment, copy, getuid(), getgid(), 1, false, &report, &diag) != 0 ||
-	    segment_publish(segment, copy, &diag) != 0 ||
-	    (fd = segment_open_file(path, getuid(), &diag)) < 0)
-		world_fail("prepare", "%s", diag.text);
+	fd = prepare(SEGMENT_MADE, false, &segment);
 	kernel_begin(plan);
-	check_begin(segment, copy);
 	roles_begin(plan, segment, fd, path);
 	servers_begin(plan);
 	for (uint32_t i = 0; i < plan->steps; i++)
 		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
 		    step_wall, NULL);
+	for (uint32_t i = 0; i < plan->restarts; i++)
+		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
+		    restart, NULL);
 	run_phases();
 	fflush(stdout);
 	dprintf(report_fd, "ok %016" PRIx64 "\n", world.digest);

@@ -84,6 +84,8 @@ void tcp_end(struct tcp *tcp);
 /* The keeper does not see them in time, or is gone with what it had seen: then they are taken for
  * younger than they are. */
 void tcps_are_forgotten(void);
+/* The state is made anew: whoever was not saved is counted only if he is adopted. */
+void tcps_are_lost(void);
 /* It may be counted in that class: by adoption, too, or by a role that has not answered. */
 bool tcp_may_count(const struct tcp *tcp, uint32_t class_index);
 /* A session was admitted that was over by then. */
@@ -100,6 +102,9 @@ void kernel_calm(void);
 /* --- roles.c ---------------------------------------------------------------------- */
 
 void roles_begin(const struct plan *plan, struct segment *segment, int fd, const char *path);
+/* All die at once; those that come next attach this one. */
+void roles_end(void);
+void roles_reopen(struct segment *segment, int fd);
 /* Opens a connection to some policy or milter role that lives; false: none does. */
 bool role_connect(struct policy_link *link, bool milter, struct draws *draws);
 bool link_lives(const struct policy_link *link);
