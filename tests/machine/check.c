@@ -246,18 +246,21 @@ static void check_class(uint16_t number) {
 		    record->open, record->open_inbound, open);
 }
 
+static uint32_t count_of_clients(void) {
+	struct learned clients = clients_table(segment);
+	struct learned_cursor at = { 0 };
+	struct client_slot client;
+	uint32_t sum = 0;
+
+	while (learned_each(&clients, &at, (uint64_t *)&client))
+		sum += client.open;
+	return sum;
+}
+
 static void check_clients(void) {
-	uint32_t counted = 0, slots = 0, first, count;
+	uint32_t counted = count_of_clients(), slots = 0, first, count;
 
 	for (uint32_t shard = 0; shard < segment->header->shard_count; shard++) {
-		uint32_t high = segment->client_shards[shard].high_water;
-
-		for (uint32_t i = 0; i < high; i++) {
-			const struct client_slot *client = &segment->client_slots[
-			    (size_t)shard * segment->header->clients_per_shard + i];
-
-			counted += client->used ? client->open : 0;
-		}
 		sessions_range(segment, shard, &first, &count);
 		for (uint32_t slot = first; slot < first + count; slot++) {
 			struct session_control control = session_load_control(segment, slot);
@@ -324,11 +327,14 @@ static void check_free(uint32_t shard) {
 }
 
 void check_end(void) {
+	struct learned clients = clients_table(segment);
+
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
 		check_free(i);
 		touch(&segment->session_shards[i].lock, "session shard", i);
-		touch(&segment->client_shards[i].lock, "client shard", i);
 	}
+	for (uint32_t i = 0; i < clients.place->shards; i++)
+		touch(&clients.shards[i].lock, "client shard", i);
 	for (uint32_t i = 0; i < segment->header->record_count; i++)
 		touch(&segment->records[i].lock, "class", i);
 }
