@@ -336,8 +336,9 @@ bool fibers_pend(const void *word) {
 		const struct robust_list_head *head = robust_head(f);
 		const char *lock;
 
-		if (f == machine.current || f->ended || f->waits_for != NULL || head == NULL ||
-		    head->list_op_pending == NULL)
+		/* one that was woken may be stopped: it wakes the next one */
+		if (f == machine.current || f->ended || (f->waits_for != NULL && !f->woken) ||
+		    head == NULL || head->list_op_pending == NULL)
 			continue;
 		lock = (const char *)head->list_op_pending + head->futex_offset;
 		if (place_of(&f->watched, lock) == place_of(&watched, word))

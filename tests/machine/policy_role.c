@@ -22,16 +22,17 @@ void let_go(const struct address *client, uint16_t port) {
 			tcps[i].let_go = true;
 }
 
-/* For the log of events; and an end that a lock stood in the way of may have been one of a policy
- * connection alone, and is believed now that the keeper is away. */
+/* For the log of events.  And an end that a lock stood in the way of is believed later: a milter's,
+ * though the tuple may have come again, and a policy connection's while the keeper is away. */
 bool __wrap_slot_close(struct session_lock *lock, uint32_t slot, const struct session *session) {
 	const struct role *role = process_current()->own;
 	const struct message *message = role->kind != ROLE_KEEPER ? role->inbox : NULL;
-	bool done = __real_slot_close(lock, slot, session);
+	bool done;
 
-	if (role->kind == ROLE_POLICY && message == NULL &&
-	    keeper_is_away(role->segment, clock_now_ns()))
+	if (message == NULL && (role->kind == ROLE_MILTER || (role->kind == ROLE_POLICY &&
+	    keeper_is_away(role->segment, clock_now_ns()))))
 		let_go(&session->client, session->client_port);
+	done = __real_slot_close(lock, slot, session);
 	world_log("%s (%s %u) closes 192.0.2.%u[%u], state %u, flags %x%s", process_current()->name,
 	    message == NULL ? "of itself" : message->request == NULL ? "end" : "question",
 	    message == NULL ? 0 : message->link->number, session->client.bytes[15],
