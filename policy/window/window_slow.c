@@ -30,6 +30,7 @@
 #define SLOW_TIMES	2u	/* beside a share in proportion to the level */
 #define LATER_LEAST	100u	/* 1 s: less is no tarpit, whatever the share */
 #define CLIP_TIMES	4u
+#define CLIP_LEAST	16u	/* 160 ms more */
 #define CANARY_STEP	5u	/* 320 s by default */
 
 static uint32_t duration(int64_t took_ns) {
@@ -51,15 +52,25 @@ static bool is_slow(const struct window *window, uint32_t level, uint32_t took) 
 	    took * usual_level > SLOW_TIMES * usual * level;
 }
 
-/* Moves 1/`part` of the way from the mean to `took`. */
-static uint32_t smooth(const struct window *window, uint32_t mean, uint32_t took, uint32_t part) {
-	uint32_t usual = window->usual_10ms;
+static uint32_t clipped(uint32_t usual, uint32_t took) {
+	uint32_t most = CLIP_TIMES * usual > usual + CLIP_LEAST ? CLIP_TIMES * usual :
+	    usual + CLIP_LEAST;
 
-	if (usual > 0 && took > CLIP_TIMES * usual)
-		took = CLIP_TIMES * usual;
-	if (took > TOOK_MOST)
-		took = TOOK_MOST;
-	return mean == 0 ? took : (mean * (part - 1) + took + part / 2) / part;
+	if (usual > 0 && took > most)
+		took = most;
+	return took < TOOK_MOST ? took : TOOK_MOST;
+}
+
+/* Moves 1/`part` of the way from the mean to `took`, and one unit at least: where 1/`part` is less
+ * than that it would never move. */
+static uint32_t smooth(const struct window *window, uint32_t mean, uint32_t took, uint32_t part) {
+	uint32_t next;
+
+	took = clipped(window->usual_10ms, took);
+	next = (mean * (part - 1) + took + part / 2) / part;
+	if (mean == 0)
+		return took;
+	return next != mean || took == mean ? next : took > mean ? mean + 1 : mean - 1;
 }
 
 bool window_slow_confirms(const struct window *window, uint32_t level, int64_t took_ns) {

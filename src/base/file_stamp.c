@@ -18,8 +18,11 @@ static uint64_t stamp_of(const uint64_t *words, size_t count) {
 }
 
 uint64_t file_stamp_of(const struct stat *status) {
-	return stamp_of((const uint64_t[]){ (uint64_t)status->st_ino,
-		(uint64_t)status->st_ctim.tv_sec, (uint64_t)status->st_ctim.tv_nsec }, 3);
+	/* two changes may be of one tick */
+	return stamp_of((const uint64_t[]){ (uint64_t)status->st_dev, (uint64_t)status->st_ino,
+		(uint64_t)status->st_size, (uint64_t)status->st_mtim.tv_sec,
+		(uint64_t)status->st_mtim.tv_nsec, (uint64_t)status->st_ctim.tv_sec,
+		(uint64_t)status->st_ctim.tv_nsec }, 7);
 }
 
 uint64_t file_stamp(const char *path) {

@@ -70,15 +70,18 @@ static void write_down(struct queue *queue, const struct told_message *told,
 		    what, queue_journal_now(j));
 }
 
+/* What is too long stays so: the journal refuses it. */
+static uint16_t text_length(struct span text) {
+	return text.length < UINT16_MAX ? (uint16_t)text.length : UINT16_MAX;
+}
+
 /* Recipients in a row that share a domain: a record, as the journal counts by domain. */
 static void write_domain(struct queue *queue, const struct told_message *told,
     const struct told_line *from, struct span domain, uint32_t count, struct span to) {
 	struct journal_delivery what = { .recipients = count_part(queue, told, domain, count),
-		.domain = { domain.text, (uint16_t)domain.length },
-		.to = { to.text, (uint16_t)to.length } };
+		.domain = { domain.text, text_length(domain) }, .to = { to.text, text_length(to) } };
 
-	if (count > 0)
-		write_down(queue, told, from, &what);
+	write_down(queue, told, from, &what);
 }
 
 /* --- lines ------------------------------------------------------------------------------ */
@@ -129,8 +132,9 @@ static void take_list(struct queue *queue, struct told_message *told,
 		count++;
 		engine_count(queue->engine, COUNTER_TOLD_RECORDED, 1);
 	}
-	write_domain(queue, told, from, last, count,
-	    (struct span){ bare + begins, length - begins });
+	if (count > 0)
+		write_domain(queue, told, from, last, count,
+		    (struct span){ bare + begins, length - begins });
 	free(bare);
 }
 

@@ -340,6 +340,8 @@ void learned_mend(const struct learned *table, uint32_t shard) {
 		table->kind->repair(table, shard);
 	atomic_fetch_add_explicit(&table->header->counters[COUNTER_REPAIRS], 1,
 	    memory_order_relaxed);
+	if (table->kind->is_hashed)	/* nobody follows what has no name */
+		return;
 	/* a change that nobody announced may be among them */
 	atomic_fetch_add_explicit(&table->header->destinations_version, 1,
 	    memory_order_release);
@@ -411,14 +413,14 @@ static void fetch_bucket(const struct learned *table, uint32_t shard, uint32_t f
 		table->kind->fetch(learned_slot(table, shard, first + i));
 }
 
-/* The entry of a bucket that is worth least, or SEGMENT_NO_SLOT: none is ever given up. */
+/* The entry of a bucket that is worth least, and what; or SEGMENT_NO_SLOT: none is ever given up. */
 static uint32_t least_of_bucket(const struct learned *table, uint32_t shard, uint32_t bucket,
-    uint32_t now_ds, bool *is_spoiled) {
+    uint32_t now_ds, uint64_t *least_worth, bool *is_spoiled) {
 	uint32_t places = table->place->places_per_bucket, first = bucket * places;
 	uint32_t free = learned_fitting(table, shard, bucket, TAG_FREE);
 	uint32_t least = SEGMENT_NO_SLOT;
-	uint64_t least_worth = LEARNED_NEVER;
 
+	*least_worth = LEARNED_NEVER;
 	fetch_bucket(table, shard, first);
 	for (uint32_t i = 0; i < places; i++) {
 		const _Atomic uint64_t *slot = learned_slot(table, shard, first + i);
@@ -431,9 +433,9 @@ static uint32_t least_of_bucket(const struct learned *table, uint32_t shard, uin
 			continue;
 		}
 		worth = worth_of(table, slot, now_ds);
-		if (worth < least_worth) {
+		if (worth < *least_worth) {
 			least = first + i;
-			least_worth = worth;
+			*least_worth = worth;
 		}
 	}
 	return least;
@@ -445,12 +447,13 @@ static uint32_t least_of_bucket(const struct learned *table, uint32_t shard, uin
 static bool bucket_evict(const struct learned *table, const struct learned_key *key,
     uint32_t now_ds) {
 	uint32_t turn = table->shards[key->shard].hand++, least = SEGMENT_NO_SLOT;
+	uint64_t worth = 0;
 	bool is_spoiled = false;
 
 	for (uint32_t i = 0; i < TAGS_CHOICES && least == SEGMENT_NO_SLOT; i++) {
 		least = least_of_bucket(table, key->shard, tags_bucket(key->hash,
 		    (turn + i) % TAGS_CHOICES, table->place->buckets_per_shard), now_ds,
-		    &is_spoiled);
+		    &worth, &is_spoiled);
 		if (is_spoiled) {
 			learned_mend(table, key->shard);
 			return true;
@@ -459,8 +462,10 @@ static bool bucket_evict(const struct learned *table, const struct learned_key *
 	if (least == SEGMENT_NO_SLOT)
 		return false;
 	slot_forget(table, key->shard, least);
-	atomic_fetch_add_explicit(&table->header->counters[table->kind->evicted],
-	    1, memory_order_relaxed);
+	/* nothing was lost of what is worth nothing */
+	if (worth > 0 || table->kind->worth == NULL)
+		atomic_fetch_add_explicit(&table->header->counters[table->kind->evicted],
+		    1, memory_order_relaxed);
 	return true;
 }
 

@@ -169,6 +169,18 @@ bool learned_next_marked(const struct learned *table, uint64_t offset, enum lear
 	return false;
 }
 
+/* What has no tag cannot be found; but one that stood there would be again, once tags are mended. */
+static void free_untagged(const struct learned *table, uint32_t number) {
+	static const struct learned_control free_slot;
+
+	for (uint32_t i = 0; i < table->place->per_shard; i++) {
+		_Atomic uint64_t *slot = learned_slot(table, number, i);
+
+		if (!learned_has_tag(table, number, i) && learned_load_control(slot).used)
+			learned_store_control(slot, free_slot);
+	}
+}
+
 static void scrub_shard(const struct learned *table, uint32_t number,
     uint32_t now_ds) {
 	struct shard *shard = &table->shards[number];
@@ -177,6 +189,7 @@ static void scrub_shard(const struct learned *table, uint32_t number,
 	lock_reset(&shard->lock);
 	atomic_store(&shard->seq, 0);
 	shard->hand = 0;
+	free_untagged(table, number);
 	for (uint32_t i = learned_next(table, number, 0); i != SEGMENT_NO_SLOT;
 	     i = learned_next(table, number, i + 1)) {
 		_Atomic uint64_t *slot = learned_slot(table, number, i);

@@ -17,12 +17,21 @@
 #define OPEN_OF(word)	((uint32_t)(word))
 #define RECORD_OF(word)	((uint32_t)((word) >> 32))
 #define TAT_WORD	WORD_OF(client_slot, rate_tat_ns)
+#define NS_PER_DS	(NS_PER_SECOND / 10)
 
 /* Those at rest first, and else the one nearest to it, so that many addresses do not wash away the
- * rate of a busy one. */
+ * rate of a busy one.  now_ds: of the clock itself. */
 static uint64_t client_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
-	(void)now_ds;
-	return OPEN_OF(RELAXED(slot[OPEN_WORD])) != 0 ? LEARNED_NEVER : RELAXED(slot[TAT_WORD]);
+	int64_t tat_ns = (int64_t)RELAXED(slot[TAT_WORD]);
+
+	if (OPEN_OF(RELAXED(slot[OPEN_WORD])) != 0)
+		return LEARNED_NEVER;
+	return tat_ns < 0 || tat_ns / NS_PER_DS <= now_ds ? 0 : (uint64_t)tat_ns;
+}
+
+/* For memory that any role could write. */
+static bool client_is_sound(const uint64_t *words) {
+	return (int64_t)words[TAT_WORD] >= 0 && RECORD_OF(words[OPEN_WORD]) < SEGMENT_RECORDS_MAX;
 }
 
 static const struct learned_kind client_kind = {
@@ -35,6 +44,7 @@ static const struct learned_kind client_kind = {
 	.copied_words = sizeof(struct client_slot) / 8,
 	.evicted = COUNTER_CLIENT_EVICTIONS,
 	.worth = client_worth,
+	.is_sound = client_is_sound,
 };
 
 struct learned clients_table(const struct segment *segment) {
@@ -86,7 +96,8 @@ bool client_reserve(struct client_lock *lock) {
 
 	if (lock->slot != NULL)
 		return true;
-	lock->slot = learned_add(&lock->table, &lock->key, 0, &client);
+	lock->slot = learned_add(&lock->table, &lock->key, (uint32_t)(lock->now_ns / NS_PER_DS),
+	    &client);
 	if (lock->slot == NULL)
 		segment_count(lock->segment, COUNTER_CLIENTS_UNCOUNTED, 1);
 	return lock->slot != NULL;

@@ -84,6 +84,20 @@ TEST(a_site_that_is_slow_at_every_level_changes_no_window) {
 	assert_in_range(b.window.usual_10ms, 5950, 6000);
 }
 
+/* From 20 ms, two units of the mean, to 1.5 s: it is usual then, and above it no tarpit. */
+TEST(a_quick_site_that_gets_slow_at_every_level_changes_no_window) {
+	begin(&b, WINDOW_LAW_PROBE, "1");
+	deliver_many(&b, 100, 5, SECOND / 50);
+	assert_int_equal(b.window.usual_10ms, 2);
+	deliver_many(&b, 300, 5, 3 * SECOND / 2);
+	assert_in_range(b.window.usual_10ms, 145, 150);
+	deliver_many(&b, 20, 6, 3 * SECOND / 2);
+	assert_int_equal(b.window.ceiling, 0);
+	/* and back */
+	deliver_many(&b, 300, 5, SECOND / 50);
+	assert_in_range(b.window.usual_10ms, 2, 3);
+}
+
 /* 320 s later; refused while it is slow, and a climb once it is quick. */
 TEST(a_slow_canary_is_refused) {
 	begin_usual(&b);

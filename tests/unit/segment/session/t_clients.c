@@ -76,6 +76,49 @@ TEST(many_addresses_do_not_wash_away_anything) {
 	site_close(&site);
 }
 
+/* Any role could write a time that makes an entry worth more than all others, for ever. */
+TEST(times_that_make_no_sense_do_not_keep_clients_for_ever) {
+	struct session_ref ref;
+	struct learned table;
+
+	site_open(&site, 64, RATED);
+	for (uint32_t n = 0; n < 5000; n++) {
+		assert_int_equal(open_from(n, &ref), VERDICT_ADMIT);
+		engine_session_close(site.engine, &ref, clock_now_ns());
+	}
+	table = clients_table(site.segment);
+	for (uint32_t shard = 0; shard < table.place->shards; shard++)
+		for (uint32_t i = 0; i < table.place->per_shard; i++)
+			STORE(learned_slot(&table, shard, i)[WORD_OF(client_slot, rate_tat_ns)],
+			    UINT64_MAX);
+	for (uint32_t n = 10000; n < 12000; n++) {
+		assert_int_equal(open_from(n, &ref), VERDICT_ADMIT);
+		engine_session_close(site.engine, &ref, clock_now_ns());
+	}
+	assert_int_equal(counted(COUNTER_CLIENTS_UNCOUNTED), 0);
+	site_close(&site);
+}
+
+/* Any role could write one where no tag is, to be found by the next repair. */
+TEST(a_client_without_a_tag_does_not_come_back) {
+	struct client_slot planted = { .control.used = 1, .open = 5 };
+	struct learned table;
+
+	site_open(&site, 64, RATED);
+	table = clients_table(site.segment);
+	do {	/* one that belongs there */
+		planted.key += table.place->shards;
+		memcpy((void *)(uintptr_t)learned_slot(&table, 0, 3), &planted, sizeof(planted));
+	} while (!learned_retag(&table, 0, 3));
+	table.tags[0].tag[3] = TAG_FREE;
+	site_restart(&site, 64, RATED);
+	table = clients_table(site.segment);
+	learned_mend(&table, 0);
+	assert_false(learned_has_tag(&table, 0, 3));
+	assert_int_equal(clients_used(), 0);
+	site_close(&site);
+}
+
 /* From number n on, the next whose count lies in the first shard. */
 static uint32_t next_of_shard(uint32_t n) {
 	for (;; n++) {
