@@ -462,8 +462,8 @@ static bool bucket_evict(const struct learned *table, const struct learned_key *
 	if (least == SEGMENT_NO_SLOT)
 		return false;
 	slot_forget(table, key->shard, least);
-	/* nothing was lost of what is worth nothing */
-	if (worth > 0 || table->kind->worth == NULL)
+	/* a client at rest is not missed */
+	if (worth > 0 || !table->kind->is_hashed)
 		atomic_fetch_add_explicit(&table->header->counters[table->kind->evicted],
 		    1, memory_order_relaxed);
 	return true;
