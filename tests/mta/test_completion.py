@@ -56,7 +56,8 @@ def body(test):
         test.check(options_of_help(*words) <= set(bash(*words, "--")),
                    f"all options of the help of {' '.join(words)} are offered")
     simulations = bash_simulate("")
-    test.equal(sorted(simulations), ["queue", "schedule", "window", "workers"], "simulations")
+    test.equal(sorted(simulations), ["pace", "queue", "schedule", "warm", "window", "workers"],
+               "simulations")
     for word in simulations:
         test.check(options_of_help(word, program="postern-simulate") <= set(bash_simulate(word, "--")),
                    f"all options of the help of {word} are offered")
