@@ -111,7 +111,7 @@ sub insertions {
 	    $findings->obstacles;
 	if ($self->has('lanes')) {
 		push @found, Postern::PostfixLanes::insertion($site, $self->{own}, $findings,
-			$self->{options}{mta});
+			$self->{options}{mta}, $making);
 	} else {
 		$self->tell_of_routes($findings);
 	}

@@ -243,7 +243,8 @@ static void complain_unfinished(int argc, char **argv) {
 		ctl_complain("unknown command \"%s %s\"; did you mean \"%s\"?", argv[0],
 		    argv[1], nearest);
 	else
-		ctl_complain("%s: missing subcommand: use %s", argv[0], list);
+		ctl_complain("%s: %s subcommand: use %s", argv[0], argc > 1 ? "unknown" : "missing",
+		    list);
 }
 
 /* The command that had this word in the previews, or COMMAND_COUNT; of a program that has it

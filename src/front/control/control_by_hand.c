@@ -189,8 +189,8 @@ static size_t by_hand_refuse(const struct generation *generation, const struct b
 		    request->name, owner->name);
 		break;
 	case BY_HAND_NOTHING:
-		text_append(text, sizeof(text), 0, "%s: unknown destination; nothing to resume",
-		    request->name);
+		text_append(text, sizeof(text), 0, "%s: %snothing to %s", request->name,
+		    request->class ? "" : "unknown destination; ", manual_word(request->verb));
 		code = EX_NOHOST;
 		break;
 	case BY_HAND_NO_ROOM:

@@ -147,7 +147,7 @@ TEST(the_nearest_command_is_named) {
 	wrong("posternctl session", "did you mean \"sessions\"?");
 	wrong("posternctl explain sesion 192.0.2.1", "did you mean \"explain session\"?");
 	wrong("posternctl sendmail quue", "did you mean \"sendmail queue\"?");
-	wrong("posternctl sendmail frobnicate", "sendmail: missing subcommand");
+	wrong("posternctl sendmail frobnicate", "sendmail: unknown subcommand");
 	wrong("posternctl explian session 192.0.2.1", "did you mean \"explain session\"?");
 	wrong("posternctl explain", 
 	    "explain: missing subcommand: use \"explain session\" or \"explain destination\"");
