@@ -222,7 +222,7 @@ static int find_further(struct lanes *lanes, struct diag *diag) {
 		if (g->mtas[i].transport != 0 && &g->mtas[g->mtas[i].parent] == lanes->mta)
 			lanes->further[lanes->further_count++] = (struct lanes){
 				.ctl = lanes->ctl, .places = lanes->places,
-				.mta = &g->mtas[i],
+				.generation = lanes->generation, .mta = &g->mtas[i],
 				.mta_name = generation_text(g, g->mtas[i].name) };
 	return 0;
 }
