@@ -11,8 +11,8 @@
                 with lanes; and with rspamd as its milter
 
 The same load for all of a part, medians of N runs (5) in turn; CPU is that of all processes of
-a server, those that have ended included.  Prints a table a part; contrib/benchmarks.md has
-them as they were printed, and says what cannot be compared.  What is not installed has no row.
+a server, those that have ended included.  Prints a table a part.  What is not installed
+has no row.  What the kernel spends on a connection is in none, so nftables' CPU is 0.
 Private to itself: needs root.
 """
 import os
