@@ -12,8 +12,9 @@
 enum placeholder { PLACE_USED, PLACE_LIMIT, PLACE_WHAT, PLACE_WINDOW, PLACE_RETRY,
 	PLACE_ACCOUNT, PLACE_ID, PLACES };
 
-static const char *const words[PLACES + 1] = { "{used}", "{limit}", "{what}", "{window}",
-	"{retry}", "{account}", "{id}", NULL };
+static const struct reply_word words[PLACES + 1] = { REPLY_WORD("used"), REPLY_WORD("limit"),
+	REPLY_WORD("what"), REPLY_WORD("window"), REPLY_WORD("retry"), REPLY_WORD("account"),
+	REPLY_WORD("id"), { NULL, 0 } };
 
 bool account_text_check(const char *text, char *why, size_t why_size) {
 	return reply_text_check_words(text, words, why, why_size);

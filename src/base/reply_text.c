@@ -20,38 +20,41 @@
 
 enum placeholder { PLACE_RETRY, PLACE_ID, PLACE_CLASS, PLACE_CLIENT, PLACES };
 
-static const char *const session_words[PLACES + 1] = { "{retry}", "{id}", "{class}", "{client}",
-	NULL };
+static const struct reply_word session_words[PLACES + 1] = { REPLY_WORD("retry"),
+	REPLY_WORD("id"), REPLY_WORD("class"), REPLY_WORD("client"), { NULL, 0 } };
 
 /* --- placeholders of any text ------------------------------------------------------------- */
 
 /* The one that begins here, or the end of `words`. */
-static unsigned placeholder_at(const char *text, const char *const words[]) {
+static unsigned placeholder_at(const char *text, const struct reply_word words[]) {
 	unsigned which = 0;
 
-	while (words[which] != NULL && strncmp(text, words[which], strlen(words[which])) != 0)
+	/* each refusal comes here: the first letter tells most of them apart */
+	while (words[which].length != 0 && (text[1] != words[which].text[1] ||
+	    strncmp(text, words[which].text, words[which].length) != 0))
 		which++;
 	return which;
 }
 
-bool reply_text_check_words(const char *text, const char *const words[], char *why,
+bool reply_text_check_words(const char *text, const struct reply_word words[], char *why,
     size_t why_size) {
 	char quoted[64];
 
 	while ((text = strchr(text, '{')) != NULL) {
-		const char *word = words[placeholder_at(text, words)], *end = strchr(text, '}');
+		const struct reply_word *word = &words[placeholder_at(text, words)];
+		const char *end = strchr(text, '}');
 		size_t length;
 
-		if (word != NULL) {
-			text += strlen(word);
+		if (word->length != 0) {
+			text += word->length;
 			continue;
 		}
 		length = text_append(why, why_size, 0, "unknown placeholder %s; use ",
 		    log_quote(quoted, sizeof(quoted), text, end == NULL ? strlen(text) :
 			(size_t)(end - text) + 1));
-		for (unsigned i = 0; words[i] != NULL; i++)
+		for (unsigned i = 0; words[i].length != 0; i++)
 			length = text_append(why, why_size, length, "%s%s", i == 0 ? "" :
-			    words[i + 1] == NULL ? " or " : ", ", words[i]);
+			    words[i + 1].length == 0 ? " or " : ", ", words[i].text);
 		return false;
 	}
 	return true;
@@ -86,7 +89,7 @@ static void tame(char *text, size_t length) {
 }
 
 size_t reply_text_expand_words(char out[REPLY_TEXT_SIZE], const char *text,
-    const char *const words[], const char *const values[], const char *id) {
+    const struct reply_word words[], const char *const values[], const char *id) {
 	bool has_id = id == NULL;
 	size_t length = 0;
 
@@ -98,8 +101,8 @@ size_t reply_text_expand_words(char out[REPLY_TEXT_SIZE], const char *text,
 		if (*brace == '\0')
 			break;
 		which = placeholder_at(brace, words);
-		text = brace + (words[which] == NULL ? 1 : strlen(words[which]));
-		value = words[which] == NULL ? "{" : values[which];
+		value = words[which].length == 0 ? "{" : values[which];
+		text = brace + (words[which].length == 0 ? 1 : words[which].length);
 		has_id |= value == id;
 		if (value == NULL || value[0] == '\0')
 			value = "-";
@@ -127,7 +130,7 @@ size_t reply_text_longest(const char *text, size_t class_name_length) {
 		unsigned which = placeholder_at(text, session_words);
 
 		length += longest[which];
-		text += which == PLACES ? 1 : strlen(session_words[which]);
+		text += which == PLACES ? 1 : session_words[which].length;
 	}
 	return length;
 }

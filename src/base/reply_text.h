@@ -39,14 +39,20 @@ size_t reply_text_longest(const char *text, size_t class_name_length);
 size_t reply_text_expand(char out[REPLY_TEXT_SIZE], const char *text,
     const struct reply_values *values);
 
-/* --- the same with other placeholders: `words`, ended by NULL ------------------------------- */
+/* --- the same with other placeholders: `words`, ended by one of length 0 --------------------- */
 
-bool reply_text_check_words(const char *text, const char *const words[], char *why,
+struct reply_word {
+	const char *text;	/* "{name}" */
+	size_t length;
+};
+#define REPLY_WORD(name)	{ "{" name "}", sizeof("{" name "}") - 1 }
+
+bool reply_text_check_words(const char *text, const struct reply_word words[], char *why,
     size_t why_size);
 
 /* values[]: what stands for each of words[]; NULL or "": "-".  `id`, if not NULL: is put behind
  * where the text has no placeholder of that value. */
 size_t reply_text_expand_words(char out[REPLY_TEXT_SIZE], const char *text,
-    const char *const words[], const char *const values[], const char *id);
+    const struct reply_word words[], const char *const values[], const char *id);
 
 #endif
