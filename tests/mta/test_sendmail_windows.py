@@ -17,6 +17,7 @@ HOSTS = {"198.51.100.11": "h1.slow.example", "198.51.100.12": "h2.slow.example",
 MX = {"one.cust.example": ["mx1.big.example"], "two.cust.example": ["mx2.big.example"]}
 CLASSES = [outbound_class("all", '"*"', 1000)]
 PROVIDERS = "/run/t/providers.conf"
+TABLE = "/run/t/mailertable"
 SETTINGS = f"""providers = "{PROVIDERS}";
 window = {{ initial_destination_concurrency = 3; destination_concurrency_limit = 3; }};
 destinations = ( {{ match = [ "h2.slow.example" ];
@@ -179,6 +180,35 @@ def a_provider(test, site):
                "a provider: all is delivered")
 
 
+def by_mailertable(test, site):
+    """Domains that go by a relay: Sendmail asks about that, its log names the domain."""
+    site.forget()
+    for n in range(4):
+        site.submit(f"u{n}@far.example")
+    site.sink.held = True
+    runs = site.runs(4)
+    site.finish_held(runs, 3)
+    row = destination(site, "far.example")
+    test.equal((row["window"], row["in_flight"]), (3, 3), "by a relay: the domain's window counts")
+    site.sink.held = False
+    site.finish(runs)
+    site.drain()
+    site.learn()
+    test.within(1.0, lambda: destination(site, "far.example")["in_flight"] == 0,
+                "by a relay: none is in flight when all is sent")
+    site.postern.ask("hold", "far.example")
+    site.submit("held@far.example")
+    site.submit("u@near.example")
+    site.finish(site.runs())
+    test.equal(sorted(site.delivered()), [f"u{n}@far.example" for n in range(4)]
+               + ["u@near.example"], "by a relay: a domain is held, another one goes")
+    test.check("deferred by Postern: far.example is suspended" in site.syslog(),
+               "by a relay: the log says so")
+    site.postern.ask("resume", "far.example")
+    site.drain()
+    test.check("held@far.example" in site.delivered(), "by a relay: resumed, it goes")
+
+
 def observed(test, site):
     site.configure(SETTINGS, observe=True)
     site.forget()
@@ -199,15 +229,18 @@ def observed(test, site):
 
 
 def body(test):
+    with open(TABLE, "w") as file:
+        file.write("far.example esmtp:[198.51.100.13]\nnear.example esmtp:[198.51.100.13]\n")
     with open(PROVIDERS, "w") as file:
         file.write('version = 1;\nproviders = ( { name = "big"; relays = [ "*.big.example" ]; } );\n')
     site = Site(test, CLASSES, [a for a in HOSTS if a != "198.51.100.19"], exchangers=MX,
-                settings=SETTINGS)
+                settings=SETTINGS, before=f"FEATURE(`mailertable', `text -v1 {TABLE}')dnl\n")
     no_more_than_the_window(test, site)
     a_server_with_a_limit(test, site)
     dead(test, site)
     held_by_hand(test, site)
     a_provider(test, site)
+    by_mailertable(test, site)
     observed(test, site)
 
 

@@ -42,6 +42,11 @@ void windows_owner_by(const struct engine *engine, const struct generation *gene
 void windows_owner_of_host(const struct engine *engine, const struct generation *generation,
     const char *host, size_t length, unsigned mta, struct window_owner *out);
 
+/* Is the owner that windows_owner_of_host found one for all mail by that host: a provider, the
+ * relay of all mail, a host on this machine, or one that somebody holds by its name?  Else what
+ * is learned there is learned for the recipients' domains. */
+bool windows_owner_is_for_host(const struct engine *engine, const struct window_owner *owner);
+
 /* And for mail of one mail server alone.  False: others reach the domain, too, and which
  * of its relays is the relayhost is not known. */
 bool windows_owner_of_mta(const struct engine *engine, const struct generation *generation,
@@ -163,6 +168,12 @@ struct windows_places *windows_places_open(struct engine *engine,
 /* `over`: the process ended, its places are free; else they stay, and the keeper frees
  * them when it finds that it did.  Nulls *places. */
 void windows_places_close(struct windows_places **places, bool over, int64_t now_ns);
+
+/* Names an owner that the process has a place with by a hash of the name (windows_owner_hash).
+ * False: there is none, *out is as it was. */
+uint64_t windows_owner_hash(const struct engine *engine, const struct window_owner *owner);
+bool windows_places_owner(const struct windows_places *places,
+    const struct generation *generation, uint64_t hash, struct window_owner *out);
 
 /* Its connections but one to the site of this name are closed ("" : all of them): the
  * other places are free. */

@@ -100,6 +100,25 @@ static struct place *find_place(struct windows_places *places, const char *name)
 	return NULL;
 }
 
+uint64_t windows_owner_hash(const struct engine *engine, const struct window_owner *owner) {
+	return siphash13(&engine->segment->header->key, owner->name, strlen(owner->name)) | 1;
+}
+
+bool windows_places_owner(const struct windows_places *places,
+    const struct generation *generation, uint64_t hash, struct window_owner *out) {
+	struct window_owner owner;
+
+	for (size_t i = 0; i < places->count; i++) {
+		if (!windows_owner_named(generation, places->list[i].name,
+			strlen(places->list[i].name), &owner) ||
+		    windows_owner_hash(places->engine, &owner) != hash)
+			continue;
+		*out = owner;
+		return true;
+	}
+	return false;
+}
+
 /* --- one question ------------------------------------------------------------------ */
 
 struct window_asking {

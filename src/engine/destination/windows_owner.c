@@ -285,6 +285,17 @@ void windows_owner_of_host(const struct engine *engine, const struct generation 
 		windows_owner_by(engine, generation, name, strlen(name), mta, out);
 }
 
+bool windows_owner_is_for_host(const struct engine *engine, const struct window_owner *owner) {
+	struct address address;
+	size_t length = strlen(owner->name);
+
+	if (owner->kind == DESTINATION_PROVIDER || is_held_by_hand(engine, owner))
+		return true;
+	/* without a port it is as the mail server wrote it */
+	return owner->kind == DESTINATION_RELAY && (owner->name[length - 1] != ']' ||
+	    (address_parse(owner->name, length, &address) && address_is_loopback(&address)));
+}
+
 /* The mail servers that send to it, as far as it was seen. */
 static unsigned owner_seen_bits(const struct engine *engine, const struct window_owner *owner) {
 	struct destination_seen seen;

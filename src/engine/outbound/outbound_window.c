@@ -2,15 +2,15 @@
 /*
  * PURPOSE  What holds mail of an MTA that asks besides the limit of its class: the
  *          window of its destination, and what is held by hand or by a rule.
- * MODEL    The window is asked before each connect, for each recipient, and once
- *          more when the server is known, if it is another's then: the place in the
+ * MODEL    The window of the host, or of the domain that goes by it, is asked before each
+ *          connect, for each recipient, and once more when the server is known, if it is
+ *          another's then: the place in the
  *          first one stays the process's until it ends.
  * ERRORS   State that cannot be had holds nothing, whatever "fail" says.
  * THREADS  As outbound.c.
  */
 #include <string.h>
 
-#include "base/siphash.h"
 #include "engine/outbound/outbound_internal.h"
 #include "engine/destination/windows.h"
 
@@ -53,9 +53,33 @@ bool outbound_is_held(struct engine *engine, const struct generation *generation
 	return true;
 }
 
-static uint64_t hash_of(const struct engine *engine, const struct window_owner *owner) {
-	return siphash13(&engine->segment->header->key, owner->name,
-	    strlen(owner->name)) | 1;
+/* Mail for a domain that goes by another host, as mailertable says, is learned for the domain.
+ * Once it is connected Sendmail names no recipient: then it is the one that was asked about. */
+static void find_owner(const struct outbound_process *process,
+    const struct generation *generation, const struct outbound_question *question,
+    uint64_t asked_hash, struct window_owner *out) {
+	const struct engine *engine = process->engine;
+	const char *at = question->recipient_length == 0 ? NULL :
+	    memrchr(question->recipient, '@', question->recipient_length);
+	struct window_owner by_domain;
+	size_t length;
+
+	windows_owner_of_host(engine, generation, question->destination,
+	    question->destination_length, question->mta, out);
+	if (out->kind == DESTINATION_NONE || process->places == NULL ||
+	    windows_owner_is_for_host(engine, out))
+		return;
+	if (question->stage == OUTBOUND_CONNECTED) {
+		(void)windows_places_owner(process->places, generation, asked_hash, out);
+		return;
+	}
+	length = at == NULL ? 0 : question->recipient_length - (size_t)(++at - question->recipient);
+	if (length == 0 || (length == question->destination_length &&
+	    memcmp(at, question->destination, length) == 0))
+		return;
+	windows_owner_of_host(engine, generation, at, length, question->mta, &by_domain);
+	if (by_domain.kind != DESTINATION_NONE)
+		*out = by_domain;
 }
 
 /* What the window says goes into the answer. */
@@ -97,11 +121,10 @@ uint64_t outbound_ask_window(struct outbound_process *process,
 		.queue_id = question->queue_id,
 		.queue_id_length = question->queue_id_length, .mta = question->mta };
 
-	windows_owner_of_host(engine, generation, question->destination,
-	    question->destination_length, question->mta, &owner);
+	find_owner(process, generation, question, asked_hash, &owner);
 	if (owner.kind == DESTINATION_NONE || process->places == NULL)
 		return 0;
-	hash = hash_of(engine, &owner);
+	hash = windows_owner_hash(engine, &owner);
 	memcpy(out->owner, owner.name, sizeof(out->owner));
 	if (question->stage == OUTBOUND_BEFORE_CONNECT || hash != asked_hash) {
 		windows_ask(engine, generation, &about, now_ns, &asked);

@@ -217,6 +217,32 @@ TEST_IN(NULL, tear_down, a_host_that_looks_like_a_provider_is_none) {
 	assert_string_equal(ask(0, ";xample.org").owner, "");
 }
 
+/* mailertable: Sendmail names the relay, its log the domain. */
+TEST_IN(NULL, tear_down, a_domain_that_goes_by_a_relay_is_held_by_its_own_name) {
+	struct outbound_answer answer;
+
+	begin_with(CLASSES("9") MTA TWO);
+	is_admitted(ask_for(0, "[192.0.2.1]", "u@d.example", "6AL00000000001"));
+	is_admitted(connected(0, "[192.0.2.1]", "mx.r.example", "192.0.2.1"));
+	assert_int_equal(view_of("d.example").in_flight, 1);
+	is_admitted(ask_for(1, "relay.example.", "u@d.example", "6AL00000000002"));
+	is_admitted(connected(1, "relay.example", "mx.r.example", "192.0.2.1"));
+	assert_int_equal(view_of("d.example").in_flight, 2);
+	answer = ask_for(2, "[192.0.2.1]", "u@d.example", "6AL00000000003");
+	is_deferred(answer, REASON_WINDOW_FULL);
+	assert_string_equal(answer.owner, "d.example");
+	is_admitted(ask_for(2, "[192.0.2.1]", "u@e.example", "6AL00000000003"));
+	by_hand(MANUAL_HOLD, "f.example", 0, NULL, false);
+	is_deferred(ask_for(3, "[192.0.2.1]", "u@F.example", "6AL00000000004"), REASON_SUSPENDED);
+	/* the relay itself may be held, too, and a filter on this host is none of its domains */
+	by_hand(MANUAL_HOLD, "[192.0.2.1]", 0, NULL, false);
+	is_deferred(ask_for(3, "[192.0.2.1]", "u@g.example", "6AL00000000004"), REASON_SUSPENDED);
+	is_admitted(ask_for(3, "[127.0.0.1]", "u@f.example", "6AL00000000004"));
+	/* what looks like a provider's or a relay's name is neither */
+	assert_string_equal(ask_for(4, "relay.example", "u@provider:big", "6AL00000000005").owner,
+	    "relay.example");
+}
+
 TEST_IN(NULL, tear_down, a_provider_that_answers) {
 	site_providers = "version = 1; providers = ( { name = \"big\"; relays = \"*.big.example\"; "
 	    "window = { initial_destination_concurrency = 1; "
