@@ -150,9 +150,21 @@ def held_by_hand(test, site):
                "one recipient is held, the other of the message is delivered")
     test.check(re.search(r"this recipient is held until \d\d:\d\dZ", site.syslog()),
                "and the log says so")
+    told = site.postern.ask("explain", "destination", "w@h1.slow.example")
+    test.equal((told["verdict"], told["reason"], told["why"]),
+               ("defer", "recipient-held", f"posternctl why {told['id']}"), "explain: it is held")
+    test.equal(site.postern.ask("explain", "destination", "x@h1.slow.example")["verdict"], "admit",
+               "explain: the other one is not")
     site.postern.ask("resume", "w@h1.slow.example")
     site.drain()
     test.check("w@h1.slow.example" in site.delivered(), "resumed: it goes")
+    site.postern.ask("hold", "--class", "all", "--reason", "line cut")
+    told = site.postern.ask("explain", "destination", "h1.slow.example")
+    test.equal((told["verdict"], told["reason"]), ("defer", "class-held"),
+               "explain: mail of a held class does not go")
+    test.check("line cut" in site.postern.command("why", told["id"]).stdout,
+               "explain names what holds it")
+    site.postern.ask("resume", "--class", "all")
 
 
 def a_provider(test, site):

@@ -101,16 +101,23 @@ static void add_shared(struct control_writer *writer, const struct engine *engin
 		    decision_id_text(view->hold_id, origin));
 }
 
-/* Whose window mail for it runs by, and what that says. */
+struct explain_asked {
+	const char *recipient;	/* NULL: a destination was named */
+	const char *domain;
+	size_t length;
+};
+
+/* Whose window mail for it runs by, and what that says; `held_by`: what holds the recipient or
+ * the class, or 0. */
 static void add_window(struct control_writer *writer, const struct engine *engine,
-    const struct generation *generation, const char *destination, size_t length) {
+    const struct generation *generation, const struct explain_asked *asked, uint64_t held_by) {
 	struct window_owner owner;
 	struct window_view view;
 	struct enforcement enforcement;
 	char text[SOURCES_TEXT_MAX];
 	int64_t now_ns = clock_now_ns();
 
-	windows_owner(engine, generation, destination, length, &owner);
+	windows_owner(engine, generation, asked->domain, asked->length, &owner);
 	if (owner.kind == DESTINATION_NONE)
 		return;
 	(void)windows_view(engine, generation, &owner, now_ns, &view);
@@ -127,50 +134,60 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	control_writer_add(writer, "canary", "%s", view.canary_out ? "out" :
 	    view.canary_due ? "due" : view.canary_waits ? "waits" : "none");
 	add_shared(writer, engine, &view);
-	add_why(writer, view.event);
+	add_why(writer, held_by != 0 ? held_by : view.event);
 	if (view.reason[0] != '\0')
 		control_writer_add(writer, "last_reason", "%s", view.reason);
 	control_writer_add(writer, "window_answer", "%s", window_answer(&view));
 	control_writer_add(writer, "window_observed", "%d", view.observed);
 	if (!is_stopped(&view))
 		return;
-	enforcement = windows_enforcement(engine, generation, destination, length);
+	enforcement = windows_enforcement(engine, generation, asked->domain, asked->length);
 	control_writer_add(writer, "enforced", "%d", enforcement.kind == ENFORCEMENT_APPLIED);
 	if (enforcement.kind != ENFORCEMENT_APPLIED)
 		control_writer_add(writer, "not_enforced", "%s", enforcement_text(
 		    enforcement.kind, enforcement.mta, text));
 }
 
-/* What holds mail whatever the class says. */
+/* The recipient or class that is held, or the window, whatever the class's counts say. */
 static void add_suspension(struct answer *answer, const struct engine *engine,
-    const struct generation *generation, const char *destination, size_t length) {
+    const struct generation *generation, const struct explain_asked *asked,
+    struct window_held *held) {
+	int64_t now_ns = clock_now_ns();
 	struct window_owner owner;
 	struct window_view view;
+	enum reason reason = REASON_SUSPENDED;
 
-	windows_owner(engine, generation, destination, length, &owner);
-	if (answer->decision.verdict != VERDICT_ADMIT || owner.kind == DESTINATION_NONE ||
-	    !windows_view(engine, generation, &owner, clock_now_ns(), &view) ||
-	    view.window != 0)
-		return;
-	answer->decision.reason = REASON_SUSPENDED;
-	answer->observed = windows_enforcement(engine, generation, destination, length).kind !=
-	    ENFORCEMENT_APPLIED;
-	if (!answer->observed)
-		answer->decision.verdict = VERDICT_DEFER;
+	*held = (struct window_held){ .event = 0 };
+	if (asked->recipient != NULL && windows_recipient_held(engine, generation,
+		asked->recipient, strlen(asked->recipient), now_ns, held)) {
+		reason = REASON_RECIPIENT_HELD;
+	} else if (answer->class_index != CLASS_NO_RULE && windows_class_held(engine, generation,
+		answer->class_index, now_ns, held)) {
+		reason = REASON_CLASS_HELD;
+	} else {
+		windows_owner(engine, generation, asked->domain, asked->length, &owner);
+		if (answer->decision.verdict != VERDICT_ADMIT ||
+		    owner.kind == DESTINATION_NONE ||
+		    !windows_view(engine, generation, &owner, now_ns, &view) || view.window != 0)
+			return;
+	}
+	answer->decision.reason = reason;
+	answer->observed = held->observed || windows_enforcement(engine, generation,
+	    asked->domain, asked->length).kind != ENFORCEMENT_APPLIED;
+	answer->decision.verdict = answer->observed ? VERDICT_ADMIT : VERDICT_DEFER;
 }
 
 static size_t destination_explain(struct engine *engine, const struct generation *generation,
-    const char *destination, size_t length, char *out) {
+    const struct explain_asked *asked, char *out) {
 	struct control_writer writer;
 	struct outbound_answer explained;
 	struct answer *answer = &explained.answer;
+	struct window_held held;
 	uint32_t open;
 
-	outbound_explain(engine, generation, destination, length, &explained,
-	    &open);
+	outbound_explain(engine, generation, asked->domain, asked->length, &explained, &open);
 	control_answer_begin(&writer, out);
-	control_writer_add(&writer, "destination", "%.*s", (int)length,
-	    destination);
+	control_writer_add(&writer, "destination", "%.*s", (int)asked->length, asked->domain);
 	if (answer->rule != CLASS_NO_RULE)
 		control_answer_class(&writer, generation, answer);
 	control_writer_add(&writer, "found_by", "%s",
@@ -178,26 +195,32 @@ static size_t destination_explain(struct engine *engine, const struct generation
 	add_relay(&writer, &explained.found);
 	if (answer->rule != CLASS_NO_RULE)
 		control_answer_counts(&writer, engine, generation, answer, open);
-	add_suspension(answer, engine, generation, destination, length);
+	add_suspension(answer, engine, generation, asked, &held);
 	control_answer_decision(&writer, answer);
-	add_window(&writer, engine, generation, destination, length);
-	add_hint(&writer, engine, generation, destination, length,
+	add_window(&writer, engine, generation, asked, held.event);
+	add_hint(&writer, engine, generation, asked->domain, asked->length,
 	    answer->class_index);
 	return control_answer_finish(&writer, out);
 }
 
 size_t control_answer_destination(struct engine *engine,
     const struct control_frame *request, char *out) {
-	const char *destination = control_frame_get(request, "destination");
+	const char *name = control_frame_get(request, "destination");
 	const struct generation *generation;
-	size_t length = destination == NULL ? 0 :
-	    text_bare_host(&destination, strlen(destination));
+	struct explain_asked asked = { .domain = name };
+	const char *at;
+	size_t length;
 
-	if (length == 0 || length > MASK_NAME_MAX)
+	if (name != NULL && (at = strrchr(name, '@')) != NULL) {
+		asked.recipient = name;
+		asked.domain = at + 1;
+	}
+	asked.length = name == NULL ? 0 : text_bare_host(&asked.domain, strlen(asked.domain));
+	if (asked.length == 0 || asked.length > MASK_NAME_MAX)
 		return control_answer_end(out, CONTROL_ANSWER_BYTES, EX_USAGE,
 		    "destination: must be a name of 1 to 255 characters, or an address");
 	generation = engine_pin(engine);
-	length = destination_explain(engine, generation, destination, length, out);
+	length = destination_explain(engine, generation, &asked, out);
 	engine_unpin(engine, generation);
 	return length;
 }

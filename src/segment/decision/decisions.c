@@ -433,7 +433,8 @@ bool decisions_next(const struct segment *segment, enum decided_ring ring,
 			if (now_ns - cursor->hole_ns < HOLE_NS)
 				return false;
 		}
-		*lost += !old;
+		/* a number whose writer was killed stands for no decision */
+		*lost += !old && !awaited;
 		cursor->next++;
 		cursor->hole_ns = 0;
 	}
