@@ -59,7 +59,13 @@ def in_force(test, site):
 
 
 def by_milter_alone(test, site, made):
-    code, _ = site.setup("make", "--no-connect", "--no-reload")
+    file = site.sendmail.root / "sendmail.pid"
+    pid, command = file.read_text().splitlines()
+    file.write_text(f"{pid}\nsendmail -bd\n")
+    code, told = site.setup("make", "--no-connect")
+    file.write_text(f"{pid}\n{command}\n")
+    test.check("not reloaded: it was started without a full path (sendmail -bd)" in told["reload"]
+               and command.startswith("/"), f"a Sendmail that SIGHUP would end is let be: {command}")
     cf = (site.etc / "sendmail.cf").read_text()
     test.check(code == 0 and "PosternClient" not in cf and "Xpostern," in cf and
                "PosternBefore" in cf, "make --no-connect: without the map for clients")

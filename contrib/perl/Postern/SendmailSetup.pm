@@ -284,14 +284,17 @@ sub checked {
 	return $self->{site}->refusal(read_file($self->{cf}));
 }
 
-# The daemon that this sendmail.cf is for reads it anew at SIGHUP.
+# The daemon that this sendmail.cf is for reads it anew at SIGHUP: it starts itself once more by
+# the command that is the second line of its file, and only ends where that has no full path.
 sub reload {
 	my ($self) = @_;
 	my $file = Postern::SendmailSite::option(read_file($self->{cf}), 'PidFile');
 	my $text = defined $file && -e $file ? read_file($file) : '';
-	my ($pid) = $text =~ /\A([1-9][0-9]*)\n/;
+	my ($pid, $command) = $text =~ /\A([1-9][0-9]*)\n([^\n]*)/;
 	my $program = defined $pid ? readlink "/proc/$pid/exe" : undef;
 	return 'Sendmail is not running.' if !defined $program || basename($program) !~ /\Asendmail/;
+	return "Sendmail was not reloaded: it was started without a full path ($command), so SIGHUP would "
+		. 'end it. Restart it.' if $command !~ m{\A/};
 	return "Sendmail was reloaded (SIGHUP to $pid)." if kill 'HUP', $pid;
 	return "Sendmail could not be reloaded: kill $pid: $!";
 }
