@@ -69,6 +69,13 @@ struct pace {
 	uint64_t words[2];
 };
 
+/* Nothing else is known without settings.  Lower than configured, or none is? */
+bool pace_is_learned(const struct pace *pace);
+/* Is another pace in force?  Not where only tokens were taken, or results counted. */
+bool pace_differs(const struct pace *a, const struct pace *b);
+/* When it changed last, rounded up to 0.1 s; 0: none is in force. */
+int64_t pace_changed_ns(const struct pace *pace);
+
 /* Takes a token: 0; or leaves it, and says after how many ns to ask again, if the pace does
  * not change before.  To be asked means that a message waits: the pace may rise. */
 int64_t pace_take(struct pace *pace, const struct pace_settings *settings, int64_t now_ns);

@@ -91,3 +91,28 @@ void pace_pack(const struct pace_state *state, struct pace *pace) {
 	    (uint64_t)state->refused << 46 | (uint64_t)state->halved << 49 |
 	    (uint64_t)code_of(state->active, ACTIVE_BITS) << 54;
 }
+
+/* --- what the words say as they are: whoever stores a state asks for each --------------- */
+
+#define LINE_BIT	(UINT64_C(1) << 56)
+#define INTERVAL_BITS	((uint64_t)COUNT_MOST << 42)
+#define HALVED_BITS	(UINT64_C(31) << 49)
+
+bool pace_is_learned(const struct pace *pace) {
+	return (pace->words[0] & LINE_BIT) != 0 && (pace->words[0] & INTERVAL_BITS) != 0;
+}
+
+bool pace_differs(const struct pace *a, const struct pace *b) {
+	uint64_t changed = a->words[0] ^ b->words[0];
+
+	if (((a->words[0] | b->words[0]) & LINE_BIT) == 0)
+		return false;
+	return (changed & (LINE_BIT | INTERVAL_BITS)) != 0 ||
+	    ((a->words[1] ^ b->words[1]) & HALVED_BITS) != 0;
+}
+
+int64_t pace_changed_ns(const struct pace *pace) {
+	struct pace_state state = pace_unpack(pace);
+
+	return state.line ? state.changed_ns : 0;
+}

@@ -119,14 +119,14 @@ static bool windows_fit(const struct generation *g) {
 	const struct generation_destinations *list;
 
 	if (!index_fits(g, g->destinations_index) ||
-	    !array_fits(g, g->destinations, g->destinations_count, sizeof(*list), 4) ||
+	    !array_fits(g, g->destinations, g->destinations_count, sizeof(*list), 8) ||
 	    !numbers_fit(g, g->destinations_masks, g->destinations_mask_count,
 	    g->destinations_count) ||
 	    !texts_fit(g, g->destinations_names, g->destinations_mask_count))
 		return false;
 	list = generation_at(g, g->destinations);
 	for (uint32_t i = 0; i < g->destinations_count; i++)
-		if (!window_fits(g, list[i].window))
+		if (!window_fits(g, list[i].window) || !generation_pace_is_sound(&list[i].pace))
 			return false;
 	return true;
 }

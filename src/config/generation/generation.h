@@ -19,6 +19,7 @@
 #include "config/generation/mta_settings.h"
 #include "policy/limit/class.h"
 #include "policy/limit/limit.h"
+#include "policy/window/pace.h"
 #include "policy/window/window.h"
 
 #define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
@@ -124,11 +125,13 @@ struct generation_window {
 	struct window_settings settings;
 };
 
-/* Destinations with window parameters of their own: destinations[]. */
+/* Destinations with window parameters or a pace of their own: destinations[]. */
 struct generation_destinations {
 	uint32_t file;
 	uint32_t line;
 	uint32_t window;	/* struct generation_window, or 0 */
+	uint32_t reserved;
+	struct rate_limit pace;	/* count 0: none */
 };
 
 /* A site that several domains share, out of the file of providers. */
@@ -374,6 +377,14 @@ static inline unsigned generation_parent(const struct generation *g, unsigned mt
  * to be logged.  Any thread; about 60 ns. */
 bool generation_window_settings(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider, struct window_settings *out);
+
+/* The same, and its pace: as destinations[] limits it.  *is_paced: may one be in force? */
+bool generation_settings(const struct generation *g, unsigned mta, const char *destination,
+    size_t length, uint32_t provider, struct window_settings *out, struct pace_settings *pace,
+    bool *is_paced);
+
+/* Can a configuration limit a pace so?  For generation_verify, too. */
+bool generation_pace_is_sound(const struct rate_limit *limit);
 
 /* Are all parameters at `offset` (0: none) such as a configuration can give?  For
  * generation_verify: the place itself is known to fit. */

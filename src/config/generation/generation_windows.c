@@ -61,9 +61,16 @@ bool generation_window_is_sound(const struct generation *g, uint32_t offset) {
 	return window_settings_are_sound(&settings);
 }
 
-bool generation_window_settings(const struct generation *g, unsigned mta,
-    const char *destination, size_t length, uint32_t provider, struct window_settings *out) {
-	const struct generation_destinations *own = find_destinations(g, destination, length);
+bool generation_pace_is_sound(const struct rate_limit *limit) {
+	struct pace_settings settings = pace_defaults;
+
+	settings.limit = *limit;
+	return pace_settings_are_sound(&settings);
+}
+
+/* own: of destinations[], or NULL. */
+static bool window_of(const struct generation *g, unsigned mta,
+    const struct generation_destinations *own, uint32_t provider, struct window_settings *out) {
 	bool debug = g->window.debug;
 
 	*out = g->window.settings;
@@ -81,6 +88,23 @@ bool generation_window_settings(const struct generation *g, unsigned mta,
 	if (own != NULL)
 		apply_window(g, own->window, out, &debug);
 	return debug;
+}
+
+bool generation_window_settings(const struct generation *g, unsigned mta,
+    const char *destination, size_t length, uint32_t provider, struct window_settings *out) {
+	return window_of(g, mta, find_destinations(g, destination, length), provider, out);
+}
+
+bool generation_settings(const struct generation *g, unsigned mta, const char *destination,
+    size_t length, uint32_t provider, struct window_settings *out, struct pace_settings *pace,
+    bool *is_paced) {
+	const struct generation_destinations *own = find_destinations(g, destination, length);
+
+	*pace = pace_defaults;
+	if (own != NULL)
+		pace->limit = own->pace;
+	*is_paced = pace->limit.count > 0;
+	return window_of(g, mta, own, provider, out);
 }
 
 static void add_source(const struct generation *g, const char *what, uint32_t offset,

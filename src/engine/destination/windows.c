@@ -53,8 +53,9 @@ enum states_locked windows_lock_aimed(struct state_lock *lock, const struct wind
 
 /* --- what it says -------------------------------------------------------------- */
 
-static void fill_view(const struct destination_state *state,
-    const struct window_settings *settings, int64_t now_ns, struct window_view *out) {
+static void fill_view(const struct destination_state *state, const struct window_rules *rules,
+    int64_t now_ns, struct window_view *out) {
+	const struct window_settings *settings = &rules->settings;
 	const struct window *window = &state->window;
 	bool stopped = window_is_shut(window);
 
@@ -76,6 +77,7 @@ static void fill_view(const struct destination_state *state,
 	out->ok = state->ok;
 	out->failed = state->failed;
 	out->held = state->held;
+	pace_look(&state->pace, &rules->pace, now_ns, &out->pace);
 }
 
 void windows_view_new(const struct generation *generation, unsigned mta, int64_t now_ns,
@@ -88,7 +90,7 @@ void windows_view_new(const struct generation *generation, unsigned mta, int64_t
 	*out = (struct window_view){ .mta = mta };
 	windows_rules(generation, mta, &owner, &rules);
 	window_begin(&new.state.window, &rules.settings);
-	fill_view(&new.state, &rules.settings, now_ns, out);
+	fill_view(&new.state, &rules, now_ns, out);
 	windows_view_shared(generation, &owner, &rules.settings, &new.shared, now_ns, out);
 	out->observed = windows_observed(generation, &owner);
 }
@@ -102,17 +104,21 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	*out = (struct window_view){ .known = false };
 	out->mta = windows_mta(engine, generation, owner);
 	windows_rules(generation, out->mta, owner, &rules);
-	out->known = owner->kind != DESTINATION_NONE &&
-	    states_find(engine->segment, owner->name, strlen(owner->name), &found) &&
-	    found.state.begun;
-	if (!out->known) {
+	if (owner->kind == DESTINATION_NONE ||
+	    !states_find(engine->segment, owner->name, strlen(owner->name), &found))
 		memset(&found, 0, sizeof(found));
+	out->known = found.state.begun;
+	if (!out->known) {
+		struct pace pace = found.state.pace;
+
+		memset(&found, 0, sizeof(found));
+		found.state.pace = pace;
 		window_begin(&found.state.window, &rules.settings);
 	}
 	window_adjust(&found.state.window, &rules.settings);
 	window_turn(&found.state.window, &rules.settings, windows_running(&found.state), now_ns,
 	    &ignored);
-	fill_view(&found.state, &rules.settings, now_ns, out);
+	fill_view(&found.state, &rules, now_ns, out);
 	windows_view_shared(generation, owner, &rules.settings, &found.shared, now_ns, out);
 	out->observed = windows_observed(generation, owner);
 	memcpy(out->reason, found.reason, sizeof(out->reason));

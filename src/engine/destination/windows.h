@@ -82,6 +82,7 @@ struct window_view {
 	uint64_t event;		/* DEAD, HELD: the id of what says so; 0: not known */
 	uint64_t hold_id;	/* of hold_node: the id of what says so there; 0: not known */
 	uint8_t hold_by;	/* and enum decided_by of it */
+	struct pace_view pace;	/* interval_ns 0: none is in force */
 };
 
 /* A copy, at `now_ns`.  False: there is no window of that name yet; *out is what a new
@@ -143,6 +144,23 @@ bool windows_recipient_held(const struct engine *engine, const struct generation
 /* Is outbound mail of the class held now, by hand? */
 bool windows_class_held(const struct engine *engine, const struct generation *generation,
     uint32_t class_index, int64_t now_ns, struct window_held *out);
+
+/* --- paces (windows_pace.c) ------------------------------------------------------ */
+
+struct window_tokens {
+	bool is_paced;		/* false: no pace is in force, any number may go */
+	uint32_t taken;		/* messages that may go now */
+	int64_t wait_ns;	/* fewer than were asked for: so long until the next one */
+};
+/* Takes tokens for `most` messages to the owner, or as many as there are.  To ask means that so
+ * many wait: a learned pace may rise.  What observe mode lets go is the caller's affair. */
+void windows_pace_take(struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, uint32_t most, int64_t now_ns, struct window_tokens *out);
+
+/* A pace of that name as a journal kept it, age_ns after its last change (0: not known): by
+ * the clock of now. */
+void windows_pace_restore(const struct engine *engine, const struct generation *generation,
+    const char *name, int64_t age_ns, int64_t now_ns, struct pace *pace);
 
 /* Marks a canary as issued, if its turn has come: its result is awaited, from this lane of
  * the mail server.  True: the caller is to let one delivery go above the window.  For

@@ -10,6 +10,8 @@
 /* Settings of one destination, and whether each change of its window is logged. */
 struct window_rules {
 	struct window_settings settings;
+	struct pace_settings pace;
+	bool is_paced;		/* a pace may be in force, by these settings */
 	bool debug;
 };
 /* `mta`: whose results count for it, or GENERATION_MTAS_MAX. */
@@ -20,6 +22,11 @@ void windows_rules(const struct generation *generation, unsigned mta,
  * GENERATION_MTAS_MAX: none. */
 unsigned windows_mta(const struct engine *engine, const struct generation *generation,
     const struct window_owner *owner);
+
+/* Takes a token, inside a state_lock, which states_store is to follow: 0, or after how many ns
+ * there is one. */
+int64_t windows_pace_take_held(struct state_lock *lock, const struct window_rules *rules,
+    int64_t now_ns);
 
 /* One transaction on the owner's window, made if need be.  Only with STATES_HELD anything
  * is held: the window is begun then, of the law and the limits of *rules, and the time

@@ -313,6 +313,6 @@ unsigned windows_mta(const struct engine *engine, const struct generation *gener
 
 void windows_rules(const struct generation *generation, unsigned mta,
     const struct window_owner *owner, struct window_rules *out) {
-	out->debug = generation_window_settings(generation, mta, owner->name,
-	    strlen(owner->name), owner->provider, &out->settings);
+	out->debug = generation_settings(generation, mta, owner->name, strlen(owner->name),
+	    owner->provider, &out->settings, &out->pace, &out->is_paced);
 }

@@ -97,6 +97,14 @@ static bool of_this_boot(const struct restore *r, int64_t when_ns) {
 	return when_ns > r->wall_ns - r->now_ns + BOOT_SLACK_NS && when_ns <= r->wall_ns;
 }
 
+static void restore_pace(const struct restore *r, int64_t when_ns, const char *name,
+    const struct state_seen *seen, struct pace *pace) {
+	int64_t since_ns = r->now_ns - then_of(r, when_ns);
+
+	windows_pace_restore(r->engine, r->generation, name, seen->pace_age_ns == 0 ? 0 :
+	    seen->pace_age_ns + since_ns, r->now_ns, pace);
+}
+
 static bool take_destination(struct restore *r, const struct journal_frame *frame) {
 	struct destination_window window = { .number = 0 };
 	char text[STATE_TEXT_MAX], name[SEGMENT_NAME_MAX + 1], reason[SEGMENT_REASON_MAX + 1];
@@ -116,6 +124,7 @@ static bool take_destination(struct restore *r, const struct journal_frame *fram
 		manual_table_drop_older(r->table, JOURNAL_ON_DESTINATION, &d.name, d.when_ns);
 	if (d.when_ns > r->newest_ns)
 		r->newest_ns = d.when_ns;
+	restore_pace(r, d.when_ns, name, &seen, &window.state.pace);
 	if (states_lock(&lock, r->now_ns, d.state.length == 0 ? STATES_KNOWN_ONLY :
 	    STATES_CREATE) != STATES_HELD)
 		return true;

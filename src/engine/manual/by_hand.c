@@ -75,6 +75,7 @@ static void resume(const struct hand *hand, struct destination_state *state) {
 
 static void forget(const struct hand *hand, struct destination_state *state) {
 	memset(&state->window, 0, sizeof(state->window));
+	memset(&state->pace, 0, sizeof(state->pace));
 	state->begun = false;
 	state->flags = 0;
 	state->ok = state->failed = state->held = 0;

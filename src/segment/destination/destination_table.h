@@ -12,7 +12,9 @@
 #define WINDOW_AT	(offsetof(struct destination, window) / 8)
 #define KEPT_WORDS	(sizeof(struct destination_words) / 8)
 #define WINDOW_WORDS	(sizeof(struct window) / 8)
-_Static_assert(WINDOW_AT == KEPT_AT + KEPT_WORDS, "STATE_WORDS in one piece");
+#define PACE_AT		(offsetof(struct destination, pace) / 8)
+_Static_assert(WINDOW_AT == KEPT_AT + KEPT_WORDS && PACE_AT == WINDOW_AT + WINDOW_WORDS,
+    "STATE_WORDS in one piece");
 
 /* What stands in the words of kept. */
 #define OK_OF(w)	((uint32_t)(w)[0])

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "policy/limit/address.h"
+#include "policy/window/pace.h"
 #include "policy/window/window.h"
 #include "segment/file/layout.h"
 #include "segment/destination/shared.h"
@@ -54,6 +55,7 @@ struct destination_state {
 	 * window_begin and sets begun. */
 	struct window window;
 	bool begun;
+	struct pace pace;		/* with or without a window */
 	uint8_t flags;			/* DESTINATION_* */
 	uint16_t in_flight;		/* exact: flights.h counts; not to be changed here */
 	uint16_t connected;		/* those of them that have a connection; the same */

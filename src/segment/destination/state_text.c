@@ -13,6 +13,7 @@
 #include "segment/file/name.h"
 
 #define STATE_TEXT_EVER	"ever"
+#define PACE_AGE_MOST	(INT64_MAX / 4)
 
 /* Key, member, and what cuts a number to it.  In their order. */
 #define STATE_ROWS(NUMBER, TIME) \
@@ -22,6 +23,9 @@
 	NUMBER("held", s->held, (uint32_t)) \
 	TIME("resumed", s->resumed_ns) \
 	NUMBER("event", window->event, (uint64_t))
+#define PACE_ROWS(NUMBER) \
+	NUMBER("pace1", s->pace.words[0], (uint64_t)) \
+	NUMBER("pace2", s->pace.words[1], (uint64_t))
 #define WINDOW_ROWS(NUMBER, TIME, REAL) \
 	NUMBER("law", w->law, 0x3 &) \
 	NUMBER("state", w->state, 0x7 &) \
@@ -125,6 +129,19 @@ static void add_mtas(struct text *text, const struct segment *segment, const cha
 	}
 }
 
+/* One that is in force. */
+static void add_pace(struct text *text, const struct destination_state *s, int64_t now_ns) {
+	int64_t changed_ns = pace_changed_ns(&s->pace);
+
+	if (changed_ns == 0)
+		return;
+#define ADD_NUMBER(key, member, cut) add_number(text, key, member);
+	PACE_ROWS(ADD_NUMBER)
+#undef ADD_NUMBER
+	if (changed_ns < now_ns)
+		add_number(text, "pace_age", (uint64_t)(now_ns - changed_ns));
+}
+
 static void add_seen(struct text *text, const struct segment *segment, const char *name,
     int64_t now_ns) {
 	char address[ADDRESS_TEXT_MAX], relay[SEGMENT_NAME_MAX + 1];
@@ -155,6 +172,7 @@ size_t state_text_write(const struct segment *segment, const struct destination_
 #define ADD_TIME(key, member) add_time(&text, key, member, now_ns);
 #define ADD_REAL(key, member, cut) add_double(&text, key, (double)member);
 	STATE_ROWS(ADD_NUMBER, ADD_TIME)
+	add_pace(&text, s, now_ns);
 	if (s->begun) {
 		WINDOW_ROWS(ADD_NUMBER, ADD_TIME, ADD_REAL)
 	}
@@ -237,11 +255,15 @@ static bool set_key(struct state_reading *reading, const char *key, char *text) 
 		return ok; \
 	}
 	STATE_ROWS(SET_NUMBER, SET_TIME)
+	PACE_ROWS(SET_NUMBER)
 	WINDOW_ROWS(SET_NUMBER, SET_TIME, SET_REAL)
 	SET_TIME("seen", seen->seen_ns)
 #undef SET_NUMBER
 #undef SET_TIME
 #undef SET_REAL
+	if (strcmp(key, "pace_age") == 0)
+		return number_of(text, &number) && number <= PACE_AGE_MOST &&
+		    (seen->pace_age_ns = (int64_t)number) >= 0;
 	if (strcmp(key, "cloned") == 0)
 		seen->cloned = text;
 	else if (strcmp(key, "other") == 0)

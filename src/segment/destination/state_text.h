@@ -7,6 +7,7 @@
  *	law state size ceiling rule ...		of its window, where it has one
  *	success failure cohorts			with a point
  *	resumed until canary seen		times: ns from when it was written, or "ever"
+ *	pace1 pace2 pace_age			of its pace: words, and ns since it changed
  *	cloned=MTA,... other=MTA,...		who sends there; names, as numbers may be others by then
  *	relay=ADDRESS/NAME			that of the last delivery comes first
  *
@@ -24,9 +25,11 @@
 
 #define STATE_TEXT_MAX	3072
 
-/* By which relays and mail servers mail goes, out of a text, which it points into. */
+/* What is not in its state: when its pace changed, and by which relays and mail servers mail
+ * goes, out of a text, which it points into. */
 struct state_seen {
 	int64_t seen_ns;
+	int64_t pace_age_ns;		/* for pace_restore; 0: it is not known */
 	char *cloned, *other;		/* NULL: nobody */
 	char *relays[DESTINATION_RELAYS];
 	unsigned relay_count;
@@ -36,7 +39,7 @@ struct state_seen {
 size_t state_text_write(const struct segment *segment, const struct destination_window *window,
     int64_t now_ns, char out[STATE_TEXT_MAX]);
 
-/* Sets window->state and event; the rest of *window is as before.
+/* Sets window->state and event; the rest of *window is as before.  A pace wants pace_restore.
  * `then_ns`: when it was written, by the clock of now; what counts by the clock of another
  * boot is left out without `same_boot`.  The text is cut to words.  False: it makes no
  * sense. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  The window of each destination, and what is kept beside it.
- * MODEL    Twelve words of the slot (kept and window) change as one: what they were
+ * MODEL    Fourteen words of the slot (kept, window and pace) change as one: what they were
  *          is written to the shard's undo record, then its mark, then the
  *          sequence in `seen` becomes odd, the words, the sequence even again, and
  *          last the mark is taken away.  Readers, who take no lock, go by the sequence.
@@ -254,13 +254,17 @@ static uint64_t origin_word(const struct state_lock *lock) {
 static bool change_matters(const uint64_t was[STATE_WORDS],
     const uint64_t now[STATE_WORDS]) {
 	struct window a, b;
+	struct pace pace_was, pace_now;
 
 	memcpy(&a, was + KEPT_WORDS, sizeof(a));
 	memcpy(&b, now + KEPT_WORDS, sizeof(b));
+	memcpy(&pace_was, was + KEPT_WORDS + WINDOW_WORDS, sizeof(pace_was));
+	memcpy(&pace_now, now + KEPT_WORDS + WINDOW_WORDS, sizeof(pace_now));
 	return was[1] >> 32 != now[1] >> 32 || a.state != b.state ||
 	    a.concurrency != b.concurrency || a.ceiling != b.ceiling ||
 	    a.until_ns != b.until_ns || a.canary_ns != b.canary_ns ||
-	    a.canary_out != b.canary_out || RESUMED_OF(was) != RESUMED_OF(now);
+	    a.canary_out != b.canary_out || RESUMED_OF(was) != RESUMED_OF(now) ||
+	    pace_differs(&pace_was, &pace_now);
 }
 
 static void set_seen(struct state_lock *lock, uint32_t sequence) {

@@ -124,8 +124,8 @@ bool states_find(const struct segment *segment, const char *name, size_t length,
 
 /* --- following changes --------------------------------------------------------- */
 
-/* Rises with each change of a state, a window's size or ceiling, an end of a suspension,
- * a canary, a flag, or a reason: of whatever a hint is made from (not with counts and
+/* Rises with each change of a state, a window's size or ceiling, a pace in force, an end of a
+ * suspension, a canary, a flag, or a reason: of whatever a hint is made from (not with counts, tokens and
  * deliveries in flight). */
 uint64_t states_version(const struct segment *segment);
 

@@ -25,6 +25,12 @@ void destination_fetch(const _Atomic uint64_t *slot) {
 	__builtin_prefetch(&slot[WINDOW_AT]);
 }
 
+static bool has_learned_pace(const _Atomic uint64_t *slot) {
+	const struct pace pace = { { RELAXED(slot[PACE_AT]), RELAXED(slot[PACE_AT + 1]) } };
+
+	return pace_is_learned(&pace);
+}
+
 static struct window window_of(const _Atomic uint64_t *slot) {
 	uint64_t words[WINDOW_WORDS];
 	struct window window;
@@ -35,8 +41,8 @@ static struct window window_of(const _Atomic uint64_t *slot) {
 	return window;
 }
 
-/* Rank, then age: never what is held by hand or in flight; dead; with a ceiling of
- * the last hour; with an older one; all others. */
+/* Rank, then age: never what is held by hand or in flight; dead; with a ceiling or a learned
+ * pace of the last hour; with an older one; all others. */
 uint64_t destination_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 	uint64_t kept[KEPT_WORDS] = { 0, RELAXED(slot[KEPT_AT + 1]),
 		RELAXED(slot[KEPT_AT + 2]), 0 };
@@ -49,7 +55,7 @@ uint64_t destination_worth(const _Atomic uint64_t *slot, uint32_t now_ds) {
 		return LEARNED_NEVER;
 	if (window.state == WINDOW_DEAD)
 		return WORTH_DEAD | seen_ds;
-	if (window.ceiling != 0)
+	if (window.ceiling != 0 || has_learned_pace(slot))
 		rank = seen_ds < now_ds && now_ds - seen_ds > RECENT_DS ? 1 : 2;
 	return rank << 32 | seen_ds;
 }

@@ -4,7 +4,8 @@
 
 #include "segment/destination/destination_table.h"
 
-_Static_assert(STATE_WORDS == KEPT_WORDS + WINDOW_WORDS, "both");
+#define PACE_IN_STATE	(KEPT_WORDS + WINDOW_WORDS)
+_Static_assert(STATE_WORDS * 8 == PACE_IN_STATE * 8 + sizeof(struct pace), "all three");
 
 void state_decode(const uint64_t words[STATE_WORDS], uint64_t seen,
     int64_t created_ns, struct destination_state *out) {
@@ -12,6 +13,7 @@ void state_decode(const uint64_t words[STATE_WORDS], uint64_t seen,
 
 	memcpy(&out->window, words + KEPT_WORDS, sizeof(out->window));
 	out->begun = out->window.concurrency != 0;
+	memcpy(&out->pace, words + PACE_IN_STATE, sizeof(out->pace));
 	out->flags = FLAGS_OF(words);
 	out->in_flight = IN_FLIGHT_OF(words);
 	out->connected = CONNECTED_OF(words);
@@ -50,6 +52,7 @@ void state_encode(const struct destination_state *state, int64_t created_ns,
 		memcpy(words + KEPT_WORDS, &state->window, sizeof(state->window));
 	else
 		memset(words + KEPT_WORDS, 0, sizeof(state->window));
+	memcpy(words + PACE_IN_STATE, &state->pace, sizeof(state->pace));
 }
 
 static bool is_begun(const struct window *window) {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "policy/limit/address.h"
+#include "policy/window/pace.h"
 #include "policy/window/window.h"
 
 #define SEGMENT_SHARDS_MAX	64
@@ -49,9 +50,9 @@ struct destination_words {
 _Static_assert(sizeof(struct destination_words) == 32, "four words");
 
 /* What was learned of a destination, in words: as with sessions, the control word is
- * stored last, in one piece, and names all that is to be believed; but of kept and
- * window, which change under the sequence in `seen`.  With its part of the tags it takes
- * less than 256 bytes; what a hint needs lies before what a window needs. */
+ * stored last, in one piece, and names all that is to be believed; but of kept, window and
+ * pace, which change under the sequence in `seen`.  What a hint needs lies before what a
+ * window needs. */
 struct destination {
 	struct learned_control control;
 	uint64_t seen;
@@ -59,8 +60,9 @@ struct destination {
 	char name[SEGMENT_NAME_MAX];	/* lower case, no dot at its end; NULs behind it */
 	struct destination_words kept;
 	struct window window;		/* zeros: none */
+	struct pace pace;
 };
-_Static_assert(sizeof(struct destination) == 240, "thirty words");
+_Static_assert(sizeof(struct destination) == 256, "four cache lines");
 
 /* The name under which an address was reached.  128 bytes. */
 struct relay {
@@ -85,12 +87,13 @@ struct recipient {
 _Static_assert(sizeof(struct recipient) == 352, "whole words");
 
 /* Beside each shard of destinations. */
-#define STATE_WORDS ((sizeof(struct destination_words) + sizeof(struct window)) / 8)
+#define STATE_WORDS \
+	((sizeof(struct destination_words) + sizeof(struct window) + sizeof(struct pace)) / 8)
 struct state_shard {
 	_Atomic uint64_t undo_slot;	/* 1 + the slot that is being changed; 0: none is */
-	_Atomic uint64_t undo[STATE_WORDS]; /* kept and window as they were */
+	_Atomic uint64_t undo[STATE_WORDS]; /* kept, window and pace as they were */
 	_Atomic uint32_t reason_hand;	/* where the search for a place goes on */
-	uint32_t reserved[5];
+	uint32_t reserved;
 };
 _Static_assert(sizeof(struct state_shard) == 128, "two cache lines");
 

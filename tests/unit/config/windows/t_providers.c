@@ -208,6 +208,44 @@ TEST(the_groups_that_give_them_are_told) {
 	assert_false(generation_window_settings(g, 0, "x.example", 9, GENERATION_NO_PROVIDER, &s));
 }
 
+/* --- paces ----------------------------------------------------------------------- */
+
+static struct pace_settings pace_of(const struct generation *g, const char *destination,
+    const char *provider, bool *is_paced) {
+	struct window_settings ignored;
+	struct pace_settings out;
+
+	memset(&out, 0xff, sizeof(out));
+	(void)generation_settings(g, 0, destination, strlen(destination),
+	    provider ? generation_find_provider(g, provider, strlen(provider)) :
+	    GENERATION_NO_PROVIDER, &ignored, &out, is_paced);
+	return out;
+}
+
+TEST(a_pace_is_of_the_first_group_that_matches) {
+	struct generation *g = compile_good(MAIN
+	    "destinations = ( { match = \"a.example\"; pace = \"200/1h\"; pace_burst = 5; },\n"
+	    "  { match = \"b.example\"; window = { suspend = \"5m\"; }; },\n"
+	    "  { match = \"*.example\"; pace = \"1/1s\"; } );\n", V);
+	struct pace_settings s;
+	bool is_paced;
+
+	s = pace_of(g, "A.example", NULL, &is_paced);
+	assert_true(is_paced);
+	assert_int_equal(s.limit.count, 200);
+	assert_int_equal(s.limit.period_ns, 3600 * NS_PER_SECOND);
+	assert_int_equal(s.limit.burst, 5);
+	assert_true(pace_settings_are_sound(&s));
+	s = pace_of(g, "b.example", NULL, &is_paced);
+	assert_false(is_paced);
+	assert_int_equal(s.limit.count, 0);
+	assert_true(s.up_ns == pace_defaults.up_ns);
+	s = pace_of(g, "c.example", NULL, &is_paced);
+	assert_true(is_paced);
+	assert_int_equal(s.limit.count, 1);
+	assert_int_equal(s.limit.burst, 1);
+}
+
 TEST(feedback_is_a_number_or_a_text) {
 	static const struct {
 		const char *text;
@@ -255,6 +293,8 @@ TEST(what_points_outside_is_refused) {
 	SPOILED(copy->destinations_index = 12);
 	SPOILED(*AT(uint32_t, copy->destinations_masks, 1) = 2);
 	SPOILED(AT(struct generation_destinations, copy->destinations, 1)->window = 4);
+	SPOILED(AT(struct generation_destinations, copy->destinations, 0)->pace =
+	    ((struct rate_limit){ .count = 1, .period_ns = 1 }));
 	SPOILED(copy->mtas[1].window = (uint32_t)g->bytes - 8);
 	SPOILED(copy->providers = (uint32_t)g->bytes - 8);
 	SPOILED(copy->provider_index += 4);
@@ -299,6 +339,18 @@ static const struct {
 	{ true, MAIN "destinations = ( { window = { suspend = \"5m\"; }; } );\n", 2,
 	    "has no masks; set match" },
 	{ true, MAIN "destinations = ( { match = \"a.example\"; } );\n", 2, "sets nothing" },
+	{ true, MAIN "destinations = ( { match = \"a.example\";\npace = \"1001/1s\"; } );\n", 3,
+	    "destinations.pace: must be between \"1/1d\" and \"1000/1s\"" },
+	{ true, MAIN "destinations = ( { match = \"a.example\"; pace = \"1/2d\"; } );\n", 2,
+	    "destinations.pace: must be between" },
+	{ true, MAIN "destinations = ( { match = \"a.example\"; pace = 200; } );\n", 2,
+	    "destinations.pace: must be a rate in quotes" },
+	{ true, MAIN "destinations = ( { match = \"a.example\"; pace = \"200\"; } );\n", 2,
+	    "destinations.pace: \"200\" is not a rate such as" },
+	{ true, MAIN "destinations = ( { match = \"a.example\";\npace_burst = 5; } );\n", 3,
+	    "destinations.pace_burst needs pace" },
+	{ true, MAIN "destinations = ( { match = \"a.example\"; pace = \"1/1s\";\n"
+	    "pace_burst = 1001; } );\n", 3, "\"1001\" is not within 1..1000" },
 	{ true, MAIN "destinations = ( { match = [ \"a.example\",\n\"a b\" ];\n"
 	    "window = { suspend = \"5m\"; }; } );\n", 3, "bad mask \"a\\x20b\"" },
 	{ true, MAIN "destinations = ( { match = \"provider:x\"; window = { suspend = \"5m\"; }; } );\n",

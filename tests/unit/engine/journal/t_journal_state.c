@@ -44,6 +44,39 @@ TEST_IN(open_site, close_site, a_window_is_as_it_was) {
 	assert_int_equal(counted(COUNTER_JOURNAL_RESTORED), 1);
 }
 
+/* It was lowered to 5 a second 90 s before the loss, which takes 30 s.  Nobody knows what was
+ * sent meanwhile: there is no token at first. */
+TEST_IN(open_site, close_site, a_pace_is_as_it_was) {
+	struct destination_window is;
+	struct pace_view was, view;
+	struct state_lock lock;
+
+	lock_begun("slow.example", &lock);
+	assert_true(pace_refused(&lock.state.pace, &pace_defaults, 0,
+	    now_ns - 90 * NS_PER_SECOND));
+	pace_look(&lock.state.pace, &pace_defaults, now_ns, &was);
+	states_store(&lock);
+	states_unlock(&lock);
+	lock_begun("counted.example", &lock);
+	pace_accepted(&lock.state.pace, &pace_defaults, 0, now_ns);
+	states_store(&lock);
+	states_unlock(&lock);
+	turns(2);
+	lose_all();
+	wall_ns += 30 * NS_PER_SECOND;
+	now_ns += 30 * NS_PER_SECOND;
+	restore();
+	assert_true(find_state("slow.example", &is));
+	pace_look(&is.state.pace, &pace_defaults, now_ns, &view);
+	assert_true(view.interval_ns == 200 * NS_PER_MS);
+	assert_true(view.is_learned);
+	assert_in_range(view.raise_ns - was.raise_ns + NS_PER_SECOND, 0, 2 * NS_PER_SECOND);
+	assert_true(pace_wait_ns(&is.state.pace, &pace_defaults, now_ns) > 199 * NS_PER_MS);
+	/* what was counted lately is over */
+	assert_true(find_state("counted.example", &is));
+	assert_true(is.state.pace.words[0] == 0 && is.state.pace.words[1] == 0);
+}
+
 /* Another process (the keeper, a policy role) changes it, and the feed finds it. */
 TEST_IN(open_site, close_site, whoever_changed_it) {
 	struct destination_window is;

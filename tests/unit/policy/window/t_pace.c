@@ -328,6 +328,41 @@ TEST(another_boot) {
 	assert_int_equal(interval(), 200 * MS);
 }
 
+TEST(what_is_known_without_settings) {
+	struct pace was;
+
+	begin(60, MINUTE, 5);
+	w.now = 100 * SECOND;
+	assert_int_equal(pace_changed_ns(&w.pace), 0);
+	assert_false(pace_is_learned(&w.pace));
+	was = w.pace;
+	take();
+	assert_true(pace_differs(&was, &w.pace));
+	assert_int_equal(pace_changed_ns(&w.pace), 100 * SECOND);
+	was = w.pace;
+	take();
+	accept();
+	assert_false(pace_differs(&was, &w.pace));
+	assert_false(pace_is_learned(&w.pace));
+	w.now += 50 * MS;
+	assert_true(refuse());
+	assert_true(pace_differs(&was, &w.pace));
+	assert_true(pace_is_learned(&w.pace));
+	/* in tenths, rounded up */
+	assert_int_equal(pace_changed_ns(&w.pace), 100 * SECOND + 100 * MS);
+	/* for the moment only, and back */
+	was = w.pace;
+	w.now += SECOND;
+	assert_false(refuse());
+	assert_true(pace_differs(&was, &w.pace));
+	/* a meter counts */
+	begin(0, 0, 0);
+	was = w.pace;
+	accept();
+	assert_false(pace_differs(&was, &w.pace));
+	assert_int_equal(pace_changed_ns(&w.pace), 0);
+}
+
 TEST(settings_that_nobody_can_give) {
 	struct pace_settings sound = settings_of(60, MINUTE, 1), other;
 

@@ -10,6 +10,14 @@
 
 /* --- restarts --------------------------------------------------------------------- */
 
+/* Lowered 30 s ago, to 5 a second. */
+static struct pace pace_of(int64_t now_ns) {
+	struct pace pace = { { 0, 0 } };
+
+	assert_true(pace_refused(&pace, &pace_defaults, 0, now_ns - 30 * NS_PER_SECOND));
+	return pace;
+}
+
 static void fill(int64_t now_ns) {
 	const struct flight_process process = { 4711, 99 };
 	const struct flight_attempt attempt = { .queue_hash = 5, .level = 3, .rank = 4,
@@ -29,6 +37,7 @@ static void fill(int64_t now_ns) {
 	lock.state.begun = true;
 	lock.state.window.accepted[0] = 4;
 	lock.state.window.accepted_span = 77;
+	lock.state.pace = pace_of(now_ns);
 	lock.state.ok = 5;
 	lock.state.failed = 6;
 	lock.state.held = 7;
@@ -86,6 +95,8 @@ static void assert_filled(int64_t now_ns) {
 	assert_true(found.state.window.until_ns == now_ns + 90 * NS_PER_SECOND);
 	assert_int_equal(found.state.window.accepted[0], 4);
 	assert_int_equal(found.state.window.accepted_span, 77);
+	assert_memory_equal(&found.state.pace, &(struct pace[]){ pace_of(now_ns) },
+	    sizeof(found.state.pace));
 	assert_int_equal(found.state.ok, 5);
 	assert_int_equal(found.state.failed, 6);
 	assert_int_equal(found.state.held, 7);
@@ -201,6 +212,9 @@ TEST_IN(site_begin, site_end, a_state_is_as_it_was_written) {
 	assert_int_equal(is.state.window.accepted[0], 4);
 	assert_int_equal(is.state.window.accepted_span, 77);
 	assert_int_equal(is.state.held, 7);
+	assert_memory_equal(&is.state.pace, &was.state.pace, sizeof(is.state.pace));
+	/* times of changes are tenths, rounded up */
+	assert_in_range(30 * NS_PER_SECOND - seen.pace_age_ns, 0, 100 * NS_PER_MS);
 	assert_true(state_text_read(again, then_ns, false, &is, &seen));
 	assert_int_equal(is.state.window.accepted[0], 0);
 	assert_int_equal(is.state.window.accepted_span, 0);
@@ -233,6 +247,8 @@ TEST(a_text_makes_sense_or_is_refused) {
 		{ "size=5 state=2 until=ever", true },
 		{ "size=5 state=2 until=-9999", true },
 		{ "flags=256", false },
+		{ "pace1=18446744073709551615 pace2=1 pace_age=9", true },
+		{ "pace_age=9223372036854775807", false },
 		{ "another=1", true },
 		{ "another=word", false },
 	};
