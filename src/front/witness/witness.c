@@ -286,7 +286,7 @@ void front_witness_second(struct front_witness *front, int64_t now_ns) {
 	engine_unpin(front->engine, generation);
 	witness_news(front->witness, &news);
 	if (news.adopted > 0)
-		log_event(EVENT_ADOPTED, "hold_at=%" PRIu64, news.adopted);
+		log_event(EVENT_ADOPTED, "sessions=%" PRIu64, news.adopted);
 	if (news.repairs > 0)
 		log_event(EVENT_REPAIRED, "repairs=%" PRIu64, news.repairs);
 }

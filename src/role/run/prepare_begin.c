@@ -43,7 +43,7 @@ static void log_segment(const struct segment_report *report, const char *path) {
 	char quoted[PATH_MAX];
 
 	log_quote(quoted, sizeof(quoted), path, strlen(path));
-	log_event(EVENT_STATE, "path=%s origin=%s hold_at=%" PRIu64 "%s%s%s", quoted,
+	log_event(EVENT_STATE, "path=%s origin=%s sessions=%" PRIu64 "%s%s%s", quoted,
 	    origins[report->origin], report->sessions,
 	    report->reason[0] == '\0' ? "" : " reason=\"", report->reason,
 	    report->reason[0] == '\0' ? "" : "\"");
