@@ -157,6 +157,9 @@ def remembers(test, site):
         done = site.postern.command("tail", "--once", *words)
         test.equal((done.returncode, done.stderr.startswith("posternctl: ")), (64, True),
                    f"{' '.join(words)} is no wish")
+    done = site.postern.command("tail", "--once", "--class", "nosuch")
+    test.equal((done.returncode, done.stderr),
+               (0, "posternctl: the configuration has no class nosuch\n"), "a class that is not there")
 
 
 def survives(test, site, tail):

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "config/read/compilation.h"
@@ -171,9 +172,18 @@ static struct generation *finish(struct compilation *c, const char *name) {
 	return NULL;
 }
 
+/* Its commands run as root. */
+static void note_writers(struct compilation *c, const char *name) {
+	struct stat status;
+
+	if (c->reads_files && stat(name, &status) == 0 && (status.st_mode & S_IWOTH) != 0)
+		note(c, NULL, "every user can write this file, and so become root; run chmod o-w");
+}
+
 static struct generation *compile_source(struct compilation *c, const char *name) {
 	if (!c->source.usable || !compilation_parse(c, BOOK_MAIN))
 		return NULL;
+	note_writers(c, name);
 	compile_all(c, name);
 	return finish(c, name);
 }

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "ctl/cli/ctl.h"
 #include "ctl/act/state.h"
+#include "view/classes.h"
 #include "view/decided_batch.h"
 #include "view/decided_line.h"
 #include "view/name_pattern.h"
@@ -287,11 +288,16 @@ static void follow(struct tailing *tailing) {
 int command_TAIL(struct ctl *ctl) {
 	struct tailing tailing = { .ctl = ctl, .batch = { .wants = is_wanted,
 		.context = &tailing.wanted } };
+	struct reader_class class;
 	int result = take_wishes(ctl, &tailing.wanted);
 
 	if (result != EX_OK)
 		return result;
 	result = state_open(ctl, &tailing.state);
+	/* decisions of a class that was removed can be there */
+	if (result == EX_OK && ctl->class != NULL &&
+	    !view_class_find(&tailing.state.view, ctl->class, &class))
+		ctl_complain("the configuration has no class %s", ctl->class);
 	if (result == EX_OK) {
 		tailing.health = tailing.state.view.status.health;
 		tailing.looked_ns = clock_now_ns();

@@ -51,6 +51,9 @@ static const char *read_request(const struct control_frame *request, struct by_h
 		return "window: not a number from 1 to 10000";
 	if (!read_count(request, "ceiling", 0, &out->ceiling))
 		return "ceiling: not a number up to 10000";
+	if (out->window != BY_HAND_UNSET && out->ceiling != BY_HAND_UNSET && out->ceiling != 0 &&
+	    out->window > out->ceiling)
+		return "window: larger than the ceiling";
 	return NULL;
 }
 

@@ -242,6 +242,20 @@ TEST(files_that_are_none) {
 	expect(".", ".", 0, "not a regular file");
 }
 
+TEST(a_file_that_every_user_can_write_is_noted) {
+	static const mode_t modes[] = { 0644, 0660, 0666, 0602 };
+
+	scratch_write("main", V C);
+	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		assert_int_equal(chmod(scratch_path("main"), modes[i]), 0);
+		(void)compiled(config_compile(scratch_path("main"), fresh_messages()));
+		assert_int_equal(messages.count, i < 2 ? 0 : 1);
+		if (i >= 2)
+			assert_non_null(strstr(messages.list[0].text, "run chmod o-w"));
+	}
+	assert_int_equal(chmod(scratch_path("main"), 0644), 0);
+}
+
 /* Nobody but its owner and group may read it, and it has to hold one. */
 TEST(passwords_that_are_none) {
 	static const struct {
