@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/manual.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "policy/limit/decision.h"
 #include "view/decided_batch.h"
@@ -226,6 +227,19 @@ static void say_account_held(const struct decided *d, char out[VIEW_DECIDED_MAX]
 		    (double)d->failure + (double)d->success);
 }
 
+static void say_pace(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
+	char before[PACE_TEXT_MAX], now[PACE_TEXT_MAX];
+
+	(void)pace_text(d->before * DECIDED_PACE_NS, before);
+	(void)pace_text(d->window * DECIDED_PACE_NS, now);
+	if (d->before == 0)
+		sentence_add(out, "%s has a pace of %s now", decided_text(d, DECIDED_NAME), now);
+	else
+		sentence_add(out, "the pace of %s was lowered from %s to %s",
+		    decided_text(d, DECIDED_NAME), before, now);
+	say_not_applied(d, out);
+}
+
 static void say_destination(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	const char *name = decided_text(d, DECIDED_NAME);
 
@@ -238,6 +252,9 @@ static void say_destination(const struct decided *d, char out[VIEW_DECIDED_MAX])
 		    (d->flags & DECIDED_IS_CLASS) != 0 ? "class " : "", name);
 		if (d->action != ENFORCEMENT_APPLIED)
 			say_not_applied(d, out);
+		return;
+	case DECIDED_PACE:
+		say_pace(d, out);
 		return;
 	case DECIDED_WINDOW:
 		sentence_add(out, d->ceiling != d->ceiling_before ? "the ceiling of %s changed" :

@@ -10,6 +10,7 @@
 #include "base/decision_id.h"
 #include "base/log.h"
 #include "base/manual.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "policy/limit/decision.h"
 #include "policy/reply/reply.h"
@@ -124,6 +125,14 @@ static size_t add_changes(char *out, size_t length, const struct decided *decide
 	    (unsigned)(decided->ceiling != 0 ? decided->ceiling : decided->ceiling_before));
 }
 
+static size_t add_pace(char *out, size_t length, const struct decided *decided) {
+	char before[PACE_TEXT_MAX], now[PACE_TEXT_MAX];
+
+	return text_append(out, DECIDED_LINE_MAX, length, "%space %s to %s", length > 0 ? ", " : "",
+	    pace_text(decided->before * DECIDED_PACE_NS, before),
+	    pace_text(decided->window * DECIDED_PACE_NS, now));
+}
+
 /* Of a session or a recipient. */
 static size_t describe_session(char *out, const struct decided *decided) {
 	const char *reason = decided_reason_word(decided->reason);
@@ -161,6 +170,8 @@ static size_t describe_destination(char *out, const struct decided *decided) {
 	length = add_name(out, length, "rule ", decided, DECIDED_RULE);
 	if (decided->kind == DECIDED_FAILURE)
 		length = add_name(out, length, "by ", decided, DECIDED_RELAY);
+	else if (decided->kind == DECIDED_PACE)
+		length = add_pace(out, length, decided);
 	else if (decided->kind != DECIDED_ALERT && decided->kind != DECIDED_ACCOUNT_HELD)
 		length = add_changes(out, length, decided);
 	length = add_sentence(out, length, decided, DECIDED_NOTE);
@@ -188,6 +199,7 @@ const char *decided_line_text(const struct decided *decided, char out[DECIDED_LI
 struct decided_texts {
 	char id[DECISION_ID_MAX], time[VIEW_TIME_MAX], client[ADDRESS_TEXT_MAX], rate[64];
 	char what[VIEW_DECIDED_MAX], place[DECIDED_PLACE_MAX];
+	char pace[PACE_TEXT_MAX];
 };
 
 static struct value text_value(const struct decided *decided, enum decided_text which) {
@@ -219,6 +231,12 @@ static struct value rate_value(const struct decided *decided, char out[64]) {
 	return value_text(out);
 }
 
+static struct value pace_value(const struct decided *decided, uint32_t interval,
+    char out[PACE_TEXT_MAX]) {
+	return decided->kind != DECIDED_PACE || interval == 0 ? value_unknown() :
+	    value_text(pace_text(interval * DECIDED_PACE_NS, out));
+}
+
 const char *decided_place(const struct decided *decided, uint32_t line,
     char out[DECIDED_PLACE_MAX]) {
 	const char *file = decided_text(decided, DECIDED_FILE);
@@ -248,7 +266,8 @@ void decided_write(const struct decided_shown *shown, enum decided_list list,
 	bool is_outbound = (d->flags & DECIDED_OUTBOUND) != 0;
 	bool is_observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 	bool is_of_window = of_destinations && d->kind != DECIDED_ALERT &&
-	    d->kind != DECIDED_RECIPIENT_HELD && d->kind != DECIDED_ACCOUNT_HELD;
+	    d->kind != DECIDED_RECIPIENT_HELD && d->kind != DECIDED_ACCOUNT_HELD &&
+	    d->kind != DECIDED_PACE;
 	bool is_of_share = !of_destinations && d->reason == REASON_CLASS_SHARE;
 	bool is_compared = d->count != 0 || d->limit != 0 || is_of_share;
 	bool is_by_defaults = d->kind == DECIDED_SUSPENDED && d->by == DECIDED_BY_COHORTS &&

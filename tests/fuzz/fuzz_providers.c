@@ -95,6 +95,7 @@ static void ask(const struct generation *g, struct span words) {
 		judge_rule(g, number, &rule);
 		MUST(rule.count >= 1 && strlen(rule.name) <= 64 && reply.class < RESULT_CLASS_COUNT);
 		MUST((rule.action == REPLY_ACTION_CEILING) == (rule.ceiling > 0));
+		MUST((rule.action == REPLY_ACTION_SLOW) == (rule.pace != NULL));
 	}
 	judge_close(&judge);
 }

@@ -80,6 +80,13 @@ static bool numbers_fit(const struct generation *g, uint32_t offset, uint32_t co
 	return true;
 }
 
+static bool pace_fits(const struct generation *g, uint32_t offset) {
+	const struct pace_settings *pace = generation_at(g, offset);
+
+	return offset == 0 || (array_fits(g, offset, 1, sizeof(*pace), 8) &&
+	    pace_settings_are_sound(pace) && pace->limit.count == 0);
+}
+
 static bool reply_rules_fit(const struct generation *g) {
 	if (!array_fits(g, g->reply_rules, g->reply_rule_count,
 	    sizeof(struct generation_reply_rule), 8) || g->common_rules > g->reply_rule_count)
@@ -88,7 +95,9 @@ static bool reply_rules_fit(const struct generation *g) {
 		const struct generation_reply_rule *rule = generation_reply_rule(g, i);
 
 		if ((rule->provider != GENERATION_NO_PROVIDER &&
-		    rule->provider >= g->provider_count) || rule->class >= RESULT_CLASS_COUNT)
+		    rule->provider >= g->provider_count) || rule->class >= RESULT_CLASS_COUNT ||
+		    (rule->action == REPLY_ACTION_SLOW) != (rule->pace != 0) ||
+		    !pace_fits(g, rule->pace))
 			return false;
 	}
 	return true;
@@ -98,12 +107,14 @@ static bool providers_fit(const struct generation *g) {
 	if (!index_fits(g, g->provider_index) ||
 	    !array_fits(g, g->providers, g->provider_count,
 	    sizeof(struct generation_provider), 4) ||
-	    !numbers_fit(g, g->provider_masks, g->provider_mask_count, g->provider_count))
+	    !numbers_fit(g, g->provider_masks, g->provider_mask_count, g->provider_count) ||
+	    !pace_fits(g, g->common_pace))
 		return false;
 	for (uint32_t i = 0; i < g->provider_count; i++) {
 		const struct generation_provider *provider = generation_provider(g, i);
 
-		if (!window_fits(g, provider->window) || provider->rules > g->reply_rule_count ||
+		if (!window_fits(g, provider->window) || !pace_fits(g, provider->pace) ||
+		    provider->rules > g->reply_rule_count ||
 		    provider->rule_count > g->reply_rule_count - provider->rules)
 			return false;
 	}

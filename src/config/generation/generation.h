@@ -143,6 +143,7 @@ struct generation_provider {
 	uint32_t rules;		/* number of its first reply rule */
 	uint32_t rule_count;
 	uint32_t ceiling;	/* of deliveries at once, by its own word; 0: not known */
+	uint32_t pace;		/* of its first rule with action slow, or 0 */
 };
 
 enum reply_action {
@@ -151,6 +152,8 @@ enum reply_action {
 	REPLY_ACTION_SUSPEND,		/* the destination, for a time */
 	REPLY_ACTION_HOLD_RECIPIENT,	/* this recipient alone, for a time */
 	REPLY_ACTION_ALERT,		/* tells people; the window learns nothing of it */
+	REPLY_ACTION_SLOW,		/* fewer messages per time; without a class the window learns
+					 * nothing of it */
 };
 
 /* What a reply of a provider (or of anybody) means. */
@@ -167,7 +170,7 @@ struct generation_reply_rule {
 	uint8_t reserved;
 	uint32_t ceiling;	/* of CEILING: 1 or more */
 	uint32_t count;		/* so many within period_ns before anything is done: 1 or more */
-	uint32_t reserved2;
+	uint32_t pace;		/* of SLOW: struct pace_settings without a limit; else 0 */
 	int64_t period_ns;	/* 0 where count is 1 */
 	int64_t for_ns;		/* of the action; 0: window.suspend of the destination */
 	uint64_t identity;	/* the same after a reload while provider and pattern are */
@@ -309,6 +312,7 @@ struct generation {
 	uint32_t reply_rules;		/* struct generation_reply_rule[] */
 	uint32_t common_rules;		/* number of the first one that is anybody's; those
 					 * are the last */
+	uint32_t common_pace;		/* of the first of these with action slow, or 0 */
 
 	/* Those that wait for a restart. */
 	uint32_t state_path;
@@ -378,10 +382,15 @@ static inline unsigned generation_parent(const struct generation *g, unsigned mt
 bool generation_window_settings(const struct generation *g, unsigned mta,
     const char *destination, size_t length, uint32_t provider, struct window_settings *out);
 
-/* The same, and its pace: as destinations[] limits it.  *is_paced: may one be in force? */
+/* The same, and its pace: as destinations[] limits it, with `by`, `floor` and `up` of the first
+ * rule with action slow, of its provider or of all.  *is_paced: one may be in force. */
 bool generation_settings(const struct generation *g, unsigned mta, const char *destination,
     size_t length, uint32_t provider, struct window_settings *out, struct pace_settings *pace,
     bool *is_paced);
+
+/* What a rule with action slow says of the pace, its limit apart; of others NULL. */
+const struct pace_settings *generation_rule_pace(const struct generation *g,
+    const struct generation_reply_rule *rule);
 
 /* Can a configuration limit a pace so?  For generation_verify, too. */
 bool generation_pace_is_sound(const struct rate_limit *limit);

@@ -99,11 +99,14 @@ bool generation_settings(const struct generation *g, unsigned mta, const char *d
     size_t length, uint32_t provider, struct window_settings *out, struct pace_settings *pace,
     bool *is_paced) {
 	const struct generation_destinations *own = find_destinations(g, destination, length);
+	uint32_t slow = provider < g->provider_count ? generation_provider(g, provider)->pace : 0;
 
-	*pace = pace_defaults;
+	if (slow == 0)
+		slow = g->common_pace;
+	memcpy(pace, slow != 0 ? generation_at(g, slow) : &pace_defaults, sizeof(*pace));
 	if (own != NULL)
 		pace->limit = own->pace;
-	*is_paced = pace->limit.count > 0;
+	*is_paced = slow != 0 || pace->limit.count > 0;
 	return window_of(g, mta, own, provider, out);
 }
 
@@ -200,4 +203,9 @@ const struct generation_provider *generation_provider(const struct generation *g
 const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
     uint32_t index) {
 	return (const struct generation_reply_rule *)generation_at(g, g->reply_rules) + index;
+}
+
+const struct pace_settings *generation_rule_pace(const struct generation *g,
+    const struct generation_reply_rule *rule) {
+	return rule->pace == 0 ? NULL : generation_at(g, rule->pace);
 }

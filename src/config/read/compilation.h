@@ -106,6 +106,10 @@ uint32_t compile_window_group(struct compilation *c, const config_setting_t *gro
 /* providers.c: the file that `providers` names. */
 void compile_providers(struct compilation *c);
 
+/* slow.c: the struct pace_settings of a rule with action slow; of others 0. */
+uint32_t compile_slow(struct compilation *c, const config_setting_t *group,
+    enum reply_action action);
+
 /* listeners.c: fills the table of listeners. */
 void compile_listeners(struct compilation *c);
 /* Which mail server asks at each: after the mail servers and the accounts. */

@@ -94,7 +94,7 @@ static void check_action(struct compilation *c, const config_setting_t *group,
 	if (rule->action != REPLY_ACTION_CEILING && ceiling != NULL)
 		complain(c, ceiling, "replies.ceiling is for action \"ceiling\" only");
 	if (time != NULL && (rule->action == REPLY_ACTION_NONE ||
-	    rule->action == REPLY_ACTION_ALERT))
+	    rule->action == REPLY_ACTION_ALERT || rule->action == REPLY_ACTION_SLOW))
 		complain(c, time, "replies.for is for the actions ceiling, suspend and "
 		    "hold-recipient only");
 	if (threshold != NULL && rule->action == REPLY_ACTION_NONE)
@@ -124,6 +124,7 @@ static void read_rule(struct providers_work *w, const config_setting_t *group,
 		rule->period_ns = value.period_ns;
 	}
 	check_action(c, group, rule);
+	rule->pace = compile_slow(c, group, (enum reply_action)rule->action);
 	if (rule->pattern != 0) {
 		const char *pattern = block_at(&c->block, rule->pattern);
 
@@ -150,6 +151,14 @@ static void read_rules(struct providers_work *w, const config_setting_t *list,
 		else
 			w->c->block.failed = true;
 	}
+}
+
+/* By it the pace rises and is looked at, whichever rule lowered it. */
+static uint32_t first_pace(const struct providers_work *w, uint32_t first) {
+	for (uint32_t i = first; i < w->rule_count; i++)
+		if (w->rules[i].pace != 0)
+			return w->rules[i].pace;
+	return 0;
 }
 
 /* --- providers ------------------------------------------------------------- */
@@ -219,6 +228,7 @@ static void read_provider(struct providers_work *w, const config_setting_t *grou
 	provider->rules = w->rule_count;
 	read_rules(w, compilation_member(group, "replies"), number, name);
 	provider->rule_count = w->rule_count - provider->rules;
+	provider->pace = first_pace(w, provider->rules);
 }
 
 /* --- the whole ------------------------------------------------------------ */
@@ -242,6 +252,7 @@ static void keep_all(struct providers_work *w, uint32_t common_rules) {
 	header->reply_rules = rules;
 	header->reply_rule_count = w->rule_count;
 	header->common_rules = common_rules;
+	header->common_pace = first_pace(w, common_rules);
 	mask_set_note_taken(c, &w->relays, index, "providers.relays");
 }
 

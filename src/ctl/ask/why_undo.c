@@ -258,6 +258,10 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 	case DECIDED_WINDOW:
 		set_back(ctl, d, out);
 		break;
+	case DECIDED_PACE:
+		undo_begin(ctl, out, "forget");
+		add_name(out, decided_text(d, DECIDED_NAME));
+		break;
 	case DECIDED_REFUSED:
 	case DECIDED_DEFERRED:
 	case DECIDED_BACK_PRESSURE:

@@ -284,6 +284,7 @@ enum window_happened {
 	WINDOW_RULE_CEILING,
 	WINDOW_RULE_HELD,	/* one recipient is held, by a provider rule */
 	WINDOW_RULE_ALERT,	/* a provider rule tells people, and does nothing */
+	WINDOW_RULE_SLOWED,	/* a provider rule lowered the pace */
 	WINDOW_BACK,		/* its time came, or a delivery got through */
 	WINDOW_CHANGED,		/* window or ceiling; only where ..._feedback_debug is set */
 	WINDOW_BY_HAND,
@@ -314,6 +315,7 @@ struct window_report {
 	int64_t at_ns;			/* when it happened (base/clock.h) */
 	uint32_t ceiling_before;
 	double limit;			/* DIED: of failed cohorts */
+	int64_t pace_before_ns, pace_ns;	/* SLOWED: between two messages; 0: no pace */
 	bool silent;			/* it is noted, and not told to who listens */
 	uint64_t id, cause;		/* segment/decision/decisions.h; id 0: it is given one */
 	const char *node;		/* TOLD_...: which one said so; "": not known any more */

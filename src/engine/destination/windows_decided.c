@@ -38,7 +38,8 @@ uint64_t windows_note_pressure(struct engine *engine, const struct generation *g
 static const uint8_t kinds_of_windows[] = {
 	[WINDOW_DIED] = DECIDED_SUSPENDED, [WINDOW_RULE_SUSPENDED] = DECIDED_SUSPENDED,
 	[WINDOW_RULE_CEILING] = DECIDED_WINDOW, [WINDOW_RULE_HELD] = DECIDED_RECIPIENT_HELD,
-	[WINDOW_RULE_ALERT] = DECIDED_ALERT, [WINDOW_BACK] = DECIDED_BACK,
+	[WINDOW_RULE_ALERT] = DECIDED_ALERT, [WINDOW_RULE_SLOWED] = DECIDED_PACE,
+	[WINDOW_BACK] = DECIDED_BACK,
 	[WINDOW_CHANGED] = DECIDED_WINDOW, [WINDOW_BY_HAND] = DECIDED_BY_HAND,
 	[WINDOW_FAILED] = DECIDED_FAILURE, [WINDOW_TOLD_STOP] = DECIDED_SUSPENDED,
 	[WINDOW_TOLD_BACK] = DECIDED_BACK, [WINDOW_TOLD_CEILING] = DECIDED_WINDOW,
@@ -120,7 +121,18 @@ static uint8_t flags_of(const struct window_report *report) {
 	return flags | DECIDED_OUTBOUND;
 }
 
+static uint32_t pace_of(int64_t interval_ns) {
+	int64_t ticks = interval_ns / DECIDED_PACE_NS;
+
+	return ticks < 0 ? 0 : ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
+}
+
 static void put_numbers(struct decided *d, const struct window_report *report) {
+	if (report->what == WINDOW_RULE_SLOWED) {
+		d->before = pace_of(report->pace_before_ns);
+		d->window = pace_of(report->pace_ns);
+		return;
+	}
 	d->before = report->before;
 	d->window = report->window;
 	d->ceiling_before = report->ceiling_before;

@@ -197,7 +197,7 @@ static void roll_up(const struct engine *engine, const struct generation *genera
 
 static void place_in_time(struct feed_result *result, const struct feed_origin *origin,
     int64_t now_ns) {
-	result->now_ns = now_ns;
+	result->clock_ns = result->now_ns = now_ns;
 	result->end_ns = origin->ended_ns > 0 && origin->ended_ns < now_ns ?
 	    origin->ended_ns : now_ns;
 	result->start_ns = result->end_ns;

@@ -105,7 +105,8 @@ struct feed_result {
 	const struct state_key *expected;	/* the owner's, or NULL */
 	struct state_key key;	/* of the owner, once it was learned */
 	struct state_origin origin;
-	int64_t now_ns;		/* by the clock */
+	int64_t clock_ns;	/* when it was read */
+	int64_t now_ns;		/* the same, or end_ns of what was read late */
 	int64_t end_ns;		/* of the delivery: what is long past does what it did then */
 	int64_t start_ns;
 	int64_t slack_ns;	/* of start_ns */
@@ -126,6 +127,8 @@ struct feed_told {
 	bool ruled;			/* the rule's action changed something */
 	bool would_hold;		/* it would have been held, but for observe mode */
 	bool fell;			/* the ceiling, or one was found */
+	bool slowed;			/* a rule lowered the pace: */
+	int64_t pace_before_ns, pace_ns;	/* the interval between messages; 0: none was in force */
 	bool quiet;			/* people were told lately that the recipient is held */
 	uint32_t before;		/* the window */
 	uint32_t ceiling_before;
@@ -156,6 +159,11 @@ struct feed_learning {
 	struct state_lock lock;
 	struct feed_told told;
 };
+
+/* feed_pace.c */
+
+/* Lets the pace learn: inside the transaction, once it is known whether the rule fires. */
+void feed_pace(struct feed_learning *learning);
 
 /* feed_report.c */
 

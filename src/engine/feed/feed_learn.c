@@ -335,6 +335,7 @@ static bool learn(struct feed_learning *l) {
 		hear(l);
 	}
 	act(l);
+	feed_pace(l);
 	claim(l, &was);
 	write_reason(l);
 	if (l->destination != NULL)

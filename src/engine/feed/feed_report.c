@@ -25,6 +25,8 @@ static void report_window(const struct feed_learning *l, enum window_happened wh
 	report.before = l->told.before;
 	report.ceiling_before = l->told.ceiling_before;
 	report.limit = l->rules.settings.failed_cohort_limit;
+	report.pace_before_ns = l->told.pace_before_ns;
+	report.pace_ns = l->told.pace_ns;
 	report.delivery = result->delivery;
 	report.cause = l->told.failure;
 	report.silent = what == WINDOW_FAILED || (what == WINDOW_CHANGED && !l->rules.debug) ||
@@ -110,6 +112,12 @@ static void report_action(struct feed_learning *l) {
 		break;
 	case REPLY_ACTION_ALERT:
 		alert(l);
+		break;
+	case REPLY_ACTION_SLOW:
+		if (l->told.slowed)
+			engine_count(engine, COUNTER_PACES_LOWERED, 1);
+		if (l->told.slowed)
+			report_window(l, WINDOW_RULE_SLOWED);
 		break;
 	case REPLY_ACTION_NONE:
 		break;

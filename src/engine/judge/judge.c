@@ -380,6 +380,7 @@ void judge_rule(const struct generation *generation, uint32_t rule, struct judge
 		.action = (enum reply_action)row->action,
 		.for_ns = row->for_ns,
 		.ceiling = row->ceiling,
+		.pace = generation_rule_pace(generation, row),
 		.count = row->count,
 		.period_ns = row->period_ns,
 		.identity = row->identity,
@@ -398,10 +399,15 @@ uint64_t judge_patterns_given_up(const struct judge *judge) {
 }
 
 bool judge_teaches(const struct generation *generation, const struct judgement *judgement) {
+	const struct generation_reply_rule *rule;
+
 	if (judgement->owner.kind == DESTINATION_NONE)
 		return false;
-	return judgement->rule == JUDGE_NONE ||
-	    generation_reply_rule(generation, judgement->rule)->action != REPLY_ACTION_ALERT;
+	if (judgement->rule == JUDGE_NONE)
+		return true;
+	rule = generation_reply_rule(generation, judgement->rule);
+	return rule->action != REPLY_ACTION_ALERT &&
+	    (rule->action != REPLY_ACTION_SLOW || rule->has_class);
 }
 
 enum judged_weight judged_weight(enum result_class class) {

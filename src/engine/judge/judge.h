@@ -102,6 +102,7 @@ struct judge_rule {
 	enum reply_action action;	/* config/generation/generation.h */
 	int64_t for_ns;		/* of the action; 0: suspend_ns of the destination */
 	uint32_t ceiling;	/* of REPLY_ACTION_CEILING */
+	const struct pace_settings *pace;	/* of REPLY_ACTION_SLOW, without a limit; else NULL */
 	/* The action is taken by the count-th reply of one destination (hold-recipient:
 	 * of one recipient) within period_ns; count 1: by each. */
 	uint32_t count;
@@ -120,7 +121,8 @@ void judge_rule(const struct generation *generation, uint32_t rule, struct judge
 uint64_t judge_patterns_given_up(const struct judge *judge);
 
 /* Does the window learn from it?  Not from what only alerts (a blocklist, failed
- * authentication), even where the class is a site-failure. */
+ * authentication), even where the class is a site-failure; nor from what is about the pace,
+ * unless its rule gives the class. */
 bool judge_teaches(const struct generation *generation, const struct judgement *judgement);
 /* As what the window hears of it: what was bounced before anybody was asked says nothing of the
  * site; nor does what does not teach. */

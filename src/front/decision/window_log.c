@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/log.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "engine/account/account_health.h"
 #include "engine/destination/windows.h"
@@ -89,6 +90,14 @@ static bool log_window(const struct window_report *report, const struct words *w
 	    w->rule, w->observed, w->text);
 }
 
+static bool log_pace(const struct window_report *report, const struct words *w) {
+	char before[PACE_TEXT_MAX], now[PACE_TEXT_MAX];
+
+	return log_event(EVENT_PACE, "id=%s destination=%s pace=%s before=%s rule=%s observed=%s "
+	    "text=\"%s\"", w->id, w->name, pace_text(report->pace_ns, now),
+	    pace_text(report->pace_before_ns, before), w->rule, w->observed, w->text);
+}
+
 static bool window_log_report(void *context, const struct window_report *report) {
 	struct words w;
 
@@ -119,6 +128,8 @@ static bool window_log_report(void *context, const struct window_report *report)
 	case WINDOW_RULE_ALERT:
 		return log_event(EVENT_ALERT, "id=%s destination=%s rule=%s note=\"%s\" "
 		    "text=\"%s\"", w.id, w.name, w.rule, w.note, w.text);
+	case WINDOW_RULE_SLOWED:
+		return log_pace(report, &w);
 	case WINDOW_BY_HAND:
 		return log_event(EVENT_BY_HAND, "id=%s command=%s name=%s state=%s for=%llds window=%u "
 		    "ceiling=%u observed=%s uid=%ld text=\"%s\"", w.id, manual_word(report->verb), w.name,

@@ -103,6 +103,8 @@ enum decided_text {
 #define DECIDED_HELD		0x20	/* by hand: hold, not suspend */
 #define DECIDED_WAS_HELD	0x40	/* by hand: a resume that ended a hold */
 
+#define DECIDED_PACE_NS	INT64_C(100000)
+
 /* One of them: plain data, copied freely.  All zero but what is told. */
 struct decided {
 	uint64_t id;
@@ -127,7 +129,8 @@ struct decided {
 	uint32_t line;		/* of the rule in FILE; 0: none */
 	uint32_t count, limit;	/* what was compared; both 0: nothing was */
 	uint32_t before, window;	/* of a destination; of a rate: so many in so many ms; of a
-					 * share: before is the limit that it is a part of */
+					 * share: before is the limit that it is a part of; of a
+					 * pace: its interval in DECIDED_PACE_NS, before 0: none */
 	uint32_t ceiling_before, ceiling;	/* 0: not known */
 	uint32_t uid;		/* BY_HAND */
 	int32_t pid;		/* of a mail server's process */

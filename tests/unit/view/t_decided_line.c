@@ -68,6 +68,12 @@ TEST(what_becomes_of_a_destination) {
 	decided.ceiling = 0;
 	decided.window = 0;
 	is_line(&decided, "x.example | window 5 to 0, ceiling 20 reset");
+	decided = made(DECIDED_PACE, "x.example");
+	decided.before = 10000;
+	decided.window = 20000;
+	is_line(&decided, "x.example | pace 1/1s to 30/1m");
+	decided.before = 0;
+	is_line(&decided, "x.example | pace none to 30/1m");
 	decided = made(DECIDED_ALERT, "x.example");
 	put(&decided, DECIDED_RULE, "blocklist");
 	put(&decided, DECIDED_NOTE, "we are listed");
@@ -151,7 +157,7 @@ TEST(all_columns_have_values) {
 	decided_write(&shown, DECIDED_FOR_TAIL, &writer, put_counted);
 	writer_line_end(&writer);
 	fclose(stream);
-	assert_int_equal(puts_counted, 36);
+	assert_int_equal(puts_counted, 38);
 	assert_non_null(strstr(out, "\"name\": \"a\\\"b\\u001b\""));
 	assert_non_null(strstr(out, "\"kind\": \"refused\""));
 	assert_non_null(strstr(out, "\"count\": 3"));

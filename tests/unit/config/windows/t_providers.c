@@ -246,6 +246,37 @@ TEST(a_pace_is_of_the_first_group_that_matches) {
 	assert_int_equal(s.limit.burst, 1);
 }
 
+TEST(a_rule_with_slow_tells_how_the_pace_falls_and_rises) {
+	struct generation *g = compile_good(MAIN, V
+	    "providers = ( { name = \"a\"; relays = \"a.example\"; replies = (\n"
+	    "    { match = \"x\"; action = \"alert\"; },\n"
+	    "    { match = \"y\"; action = \"slow\"; by = \"25%\"; floor = \"5/1h\";\n"
+	    "      up = \"20%/5m\"; },\n"
+	    "    { match = \"z\"; action = \"slow\"; by = \"0.9\"; } ); },\n"
+	    "  { name = \"b\"; relays = \"b.example\"; } );\n"
+	    "replies = ( { match = \"x\"; action = \"slow\"; by = \"10%\"; } );\n");
+	const struct pace_settings *own = generation_rule_pace(g, generation_reply_rule(g, 1));
+	struct pace_settings s;
+	bool is_paced;
+
+	assert_null(generation_rule_pace(g, generation_reply_rule(g, 0)));
+	assert_true(own->by == 0.25 && own->up == 0.2);
+	assert_int_equal(own->floor.count, 5);
+	assert_int_equal(own->floor.period_ns, 3600 * NS_PER_SECOND);
+	assert_int_equal(own->up_ns, 300 * NS_PER_SECOND);
+	own = generation_rule_pace(g, generation_reply_rule(g, 2));
+	assert_true(own->by == 0.9 && own->up == 0.1);
+	assert_int_equal(own->floor.count, 30);
+	assert_int_equal(own->up_ns, 600 * NS_PER_SECOND);
+	/* of the provider's first; without any, of the first of all */
+	s = pace_of(g, "provider:a", "a", &is_paced);
+	assert_true(is_paced && s.by == 0.25 && s.limit.count == 0);
+	s = pace_of(g, "provider:b", "b", &is_paced);
+	assert_true(is_paced && s.by == 0.1);
+	s = pace_of(g, "x.example", NULL, &is_paced);
+	assert_true(is_paced && s.by == 0.1);
+}
+
 TEST(feedback_is_a_number_or_a_text) {
 	static const struct {
 		const char *text;
@@ -303,6 +334,8 @@ TEST(what_points_outside_is_refused) {
 	SPOILED(AT(struct generation_provider, copy->providers, 2)->rule_count = 1);
 	SPOILED(copy->reply_rule_count = UINT32_MAX);
 	SPOILED(copy->common_rules = 1);
+	SPOILED(copy->common_pace = (uint32_t)g->bytes - 8);
+	SPOILED(AT(struct generation_provider, copy->providers, 0)->pace = copy->providers);
 	/* a text is none then */
 	*AT(uint32_t, copy->destinations_names, 1) = (uint32_t)g->bytes;
 	assert_string_equal(generation_destination_name(copy, 1), "");
@@ -409,6 +442,28 @@ static const struct {
 	{ false, R("class = \"local\";\nthreshold = \"3/1h\";"), 4, "replies.threshold needs "
 	    "an action" },
 	{ false, R("action = \"alert\"; threshold = \"3\";"), 3, "is not a rate" },
+	{ false, R("action = \"slow\";\nfor = \"5m\";"), 4, "replies.for is for the actions "
+	    "ceiling, suspend and hold-recipient only" },
+	{ false, R("action = \"alert\";\nby = \"50%\";"), 4, "replies.by is for action \"slow\" "
+	    "only" },
+	{ false, R("class = \"local\";\nfloor = \"30/1h\";"), 4, "replies.floor is for action" },
+	{ false, R("class = \"local\";\nup = \"10%/10m\";"), 4, "replies.up is for action" },
+	{ false, R("action = \"slow\";\nby = \"half\";"), 4, "replies.by: \"half\" is not a "
+	    "share such as \"50%\"" },
+	{ false, R("action = \"slow\";\nby = 50;"), 4, "replies.by: must be text in quotes" },
+	{ false, R("action = \"slow\";\nby = \"96%\";"), 4, "replies.by: must be between 1% and "
+	    "95%" },
+	{ false, R("action = \"slow\";\nby = \"0%\";"), 4, "replies.by: must be between" },
+	{ false, R("action = \"slow\";\nfloor = \"30\";"), 4, "replies.floor: \"30\" is not a "
+	    "rate" },
+	{ false, R("action = \"slow\";\nfloor = \"1/2d\";"), 4, "replies.floor: must be between "
+	    "\"1/1d\" and \"1000/1s\"" },
+	{ false, R("action = \"slow\";\nup = \"10%\";"), 4, "replies.up: \"10%\" is not a rise "
+	    "such as \"10%/10m\"" },
+	{ false, R("action = \"slow\";\nup = \"10%/ever\";"), 4, "is not a rise" },
+	{ false, R("action = \"slow\";\nup = \"0.5%/10m\";"), 4, "replies.up: must be between 1% "
+	    "and 100%, in a time between 1s and 31d" },
+	{ false, R("action = \"slow\";\nup = \"10%/32d\";"), 4, "in a time between" },
 	{ false, R("action = \"alert\"; threshold = \"1001/1h\";"), 3, "more than 1000 replies" },
 	{ false, R("note = \"n\";"), 2, "replies: this rule only exempts its matches from "
 	    "later rules; set class or action" },
