@@ -31,6 +31,7 @@ struct late_end {
 	struct session_ref ref;
 	bool outright;			/* engine_session_close */
 	enum session_owner owner;
+	uint16_t serial;		/* of the slot when it was said */
 };
 
 struct late_ends {

@@ -33,6 +33,8 @@ static void on_connect(struct role *role, const struct generation *generation,
 	struct answer answer;
 
 	owner_proof(&question, link->socket);
+	if (link->tcp->number == link->number)
+		link->tcp->at_milter = true;
 	engine_session_open(role->engine, generation, &question, clock_now_ns(), &answer);
 	link->session.ref = answer.session;
 	decision_log(role->engine, generation, &question, &answer, DECISION_AT_CONNECT);
@@ -40,11 +42,15 @@ static void on_connect(struct role *role, const struct generation *generation,
 	server_answered(link, refused ? "action=421 4.7.0 Too many sessions" : "", refused ? 32 : 0);
 }
 
-/* Final, whoever says so: that of the tuple, if the question came when its own session was over. */
+/* Final, and none of the kernel's business, who could not tell after XCLIENT.  So it ends the tuple's
+ * next session where it is heard after that began, and no milter was asked since: nothing tells
+ * the two apart.  No more where the question itself was heard so late, as smtpd died. */
 static void on_end(struct role *role, const struct generation *generation,
     struct policy_link *link) {
-	if (link->late)
-		let_go(&link->client, link->client_port);
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		if (tcps[i].client_port == link->client_port && tcps[i].number > link->number &&
+		    address_equal(&tcps[i].client, &link->client))
+			tcps[i].let_go |= link->late || !tcps[i].at_milter;
 	engine_session_ended(role->engine, generation, &link->session.ref, OWNER_MILTER,
 	    clock_now_ns());
 }

@@ -22,16 +22,12 @@ void let_go(const struct address *client, uint16_t port) {
 			tcps[i].let_go = true;
 }
 
-/* For the log of events.  And an end that a lock stood in the way of is believed later: a milter's,
- * though the tuple may have come again, and a policy connection's while the keeper is away. */
+/* For the log of events. */
 bool __wrap_slot_close(struct session_lock *lock, uint32_t slot, const struct session *session) {
 	const struct role *role = process_current()->own;
 	const struct message *message = role->kind != ROLE_KEEPER ? role->inbox : NULL;
 	bool done;
 
-	if (message == NULL && (role->kind == ROLE_MILTER || (role->kind == ROLE_POLICY &&
-	    keeper_is_away(role->segment, clock_now_ns()))))
-		let_go(&session->client, session->client_port);
 	done = __real_slot_close(lock, slot, session);
 	world_log("%s (%s %u) closes 192.0.2.%u[%u], state %u, flags %x%s", process_current()->name,
 	    message == NULL ? "of itself" : message->request == NULL ? "end" : "question",
@@ -68,32 +64,6 @@ static void answer_request(struct role *role, const struct generation *generatio
 	server_answered(link, reply, length);
 }
 
-static struct tcp *tcp_of(const struct policy_link *link) {
-	for (unsigned i = 0; i < TCP_MAX; i++)
-		if (tcps[i].number == link->number)
-			return &tcps[i];
-	return NULL;
-}
-
-/* Where the keeper is away a policy connection's end is taken for its session's: that of the same
- * tuple, if the question came so late that its own was over. */
-static void end_link(struct role *role, const struct generation *generation,
-    struct policy_link *link) {
-	bool away = keeper_is_away(role->segment, clock_now_ns()), was_let_go = false;
-	struct tcp *tcp = tcp_of(link);
-
-	if (link->late)
-		let_go(&link->session.client, link->session.client_port);
-	if (tcp != NULL) {
-		was_let_go = tcp->let_go;
-		tcp->let_go = true;
-	}
-	policy_session_over(&link->session, role->engine, generation, clock_now_ns());
-	away = away || keeper_is_away(role->segment, clock_now_ns());
-	if (tcp != NULL && tcp->number == link->number)
-		tcp->let_go = was_let_go || away;
-}
-
 /* The message stays the first of the inbox meanwhile. */
 static void policy_turn(struct role *role) {
 	const struct generation *generation = engine_pin(role->engine);
@@ -102,7 +72,8 @@ static void policy_turn(struct role *role) {
 	if (message.request != NULL)
 		answer_request(role, generation, message.link, message.request);
 	else
-		end_link(role, generation, message.link);
+		policy_session_over(&message.link->session, role->engine, generation,
+		    clock_now_ns());
 	engine_unpin(role->engine, generation);
 	(void)role_next(role, &message);
 	free(message.request);

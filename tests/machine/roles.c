@@ -157,8 +157,6 @@ static void role_died(struct process *process) {
 	MUST(news != NULL);
 	*news = (struct news){ role, role->start, process->pid };
 	world_log("%s died", process->name);
-	if (role->kind == ROLE_KEEPER)
-		tcps_are_forgotten();
 	timer_at(now_ns + draw_scale(&all.draws, 1000, NS_PER_MS), tell_servers, news);
 	timer_at(now_ns + draw_scale(&all.draws, 1000, 20 * NS_PER_MS), tell_keeper, news);
 	timer_at(now_ns + draw_scale(&all.draws, NS_PER_MS, 600 * NS_PER_MS), role_start, role);
@@ -167,8 +165,6 @@ static void role_died(struct process *process) {
 static void supervise(void *argument) {
 	const struct role_record *records = segment_header(all.segment)->roles;
 
-	if (fibers_now_ns() - records[all.roles[0].place].heartbeat_ns > NS_PER_SECOND / 2)
-		tcps_are_forgotten();
 	for (unsigned i = 0; i < all.count; i++) {
 		struct role *role = &all.roles[i];
 		const struct role_record *record = &records[role->place];

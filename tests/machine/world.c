@@ -108,21 +108,38 @@ static int prepare(enum segment_origin origin, bool damaged, struct segment **se
 	return fd;
 }
 
+/* PATH.sessions; of a run without one: nothing. */
+static void read_saved(char *text, size_t size) {
+	char path[128];
+	ssize_t length = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.sessions",
+	    generation_text(world.generation, world.generation->state_path));
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
+		length = read(fd, text, size - 1);
+		close(fd);
+	}
+	text[length > 0 ? length : 0] = '\0';
+}
+
 /* As after a crash of the supervisor: its roles die with it, and the state is adopted; or made anew
  * from the sessions as they were saved, as roles died of it. */
 static void restart(void *argument) {
 	bool damaged = draw_below(&world.draws, 2) == 0;
 	struct segment *segment;
+	char saved[16384];
 	int fd;
 
 	(void)argument;
 	if (world.is_calm)
 		return;
+	read_saved(saved, sizeof(saved));
 	world_log("all restart%s", damaged ? ", and the state is damaged" : "");
 	roles_end();
 	fd = prepare(damaged ? SEGMENT_REBUILT : SEGMENT_ADOPTED, damaged, &segment);
 	if (damaged)
-		tcps_are_lost();
+		tcps_are_lost(saved);
 	roles_reopen(segment, fd);
 }
 

@@ -34,10 +34,11 @@ struct tcp {
 	int64_t since_ns;		/* of the state */
 	enum heard heard;
 	uint32_t class_index;		/* by which it was admitted */
-	bool let_go;			/* a word that it is over was believed, as the keeper was away */
+	bool let_go;			/* a word that it is over was believed, as nobody could know better */
 	bool shown;			/* in a dump */
-	bool waited;			/* in one before it failed open, or that nobody remembers: then
-					 * nobody adopts it */
+	bool waited;			/* in one before its question met a stuck lock: then it is taken
+					 * for one that waits for its smtpd, and nobody adopts it */
+	bool at_milter;			/* one was asked about it */
 	uint32_t number;		/* of the session, in the log of events */
 };
 
@@ -81,11 +82,9 @@ extern struct tcp tcps[TCP_MAX];
 struct tcp *tcp_begin(struct draws *draws);
 void tcp_accept(struct tcp *tcp);
 void tcp_end(struct tcp *tcp);
-/* The keeper does not see them in time, or is gone with what it had seen: then they are taken for
- * younger than they are. */
-void tcps_are_forgotten(void);
-/* The state is made anew: whoever was not saved is counted only if he is adopted. */
-void tcps_are_lost(void);
+/* The state is made anew: whoever is not in this text, PATH.sessions, which is up to a second old,
+ * is counted only if he is adopted. */
+void tcps_are_lost(const char *saved);
 /* It may be counted in that class: by adoption, too, or by a role that has not answered. */
 bool tcp_may_count(const struct tcp *tcp, uint32_t class_index);
 /* A session was admitted that was over by then. */

@@ -105,6 +105,34 @@ static bool in_gap(const struct witness *witness, const struct service *service,
 	return false;
 }
 
+/* The keeper's predecessor forgot with its end what it had seen within this of it. */
+#define FORGOTTEN_NS	(2 * NS_PER_SECOND)
+
+/* When the dump before this one was, or where this keeper has made none, the last one of the
+ * keeper before; 0: there was none. */
+static int64_t dump_before_ns(const struct witness *witness) {
+	const struct role_record *keeper = &witness->segment->header->roles[
+	    segment_role_place(ROLE_KEEPER, 0)];
+
+	return witness->dumped_ns != 0 || keeper->gap_begin_ns == 0 ? witness->dumped_ns :
+	    segment_time_ns(&keeper->gap_begin_ns) - FORGOTTEN_NS;
+}
+
+int64_t adoption_first_seen_ns(const struct witness *witness, int64_t now_ns) {
+	const struct segment_header *header = witness->segment->header;
+	int64_t before_ns = dump_before_ns(witness), first_ns = now_ns;
+
+	for (unsigned i = 0; before_ns != 0 && i < SEGMENT_ROLES_MAX; i++) {
+		uint32_t kind = atomic_load_explicit(&header->roles[i].kind, memory_order_relaxed);
+		int64_t end_ns = segment_time_ns(&header->roles[i].gap_end_ns);
+
+		if ((kind == ROLE_POLICY || kind == ROLE_MILTER) && end_ns > before_ns &&
+		    end_ns < first_ns)
+			first_ns = end_ns;
+	}
+	return first_ns;
+}
+
 void adoption_consider(struct witness *witness,
     const struct generation *generation, const struct connection *connection,
     int64_t first_seen_ns, int64_t now_ns) {

@@ -9,10 +9,12 @@
  * BUGS     What a process still keeps when it dies, or has no room to keep, is
  *          left to the witness and to leases.
  */
-#include "engine/internal.h"
+#include "engine/session/witness_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "engine/session/relief.h"
 
 #define LATE_MAX	65536
 #define LATE_FIRST	64
@@ -38,25 +40,53 @@ static void keep_for_later(struct late_ends *late, const struct late_end *end) {
  * may end before its session does, so where nothing was learned yet, too. */
 static bool kernel_decides(const struct engine *engine,
     const struct generation *generation, const struct session *session,
-    enum session_owner owner, int64_t now_ns) {
-	bool may;
-
+    enum session_owner owner) {
 	/* A milter that was asked about the connect alone is left when the session
 	 * ends or when XCLIENT makes it another one: exact, and after XCLIENT the
 	 * kernel would tell otherwise. */
 	if (owner == OWNER_MILTER)
 		return false;
-	may = session_is_visible(engine->segment, generation, session) ||
+	return session_is_visible(engine->segment, generation, session) ||
 	    (owner == OWNER_POLICY_GONE &&
 		session_may_be_visible(engine->segment, generation, session));
-	return may && !keeper_is_away(engine->segment, now_ns);
+}
+
+/* May the session go on, and the keeper see its end?  While the keeper is away who ends a policy
+ * connection looks himself.  Before locks are taken. */
+static bool may_live(struct engine *engine, const struct generation *generation,
+    const struct late_end *end, int64_t now_ns) {
+	const struct segment_header *header = engine->segment->header;
+	uint32_t slot = end->ref.slot - 1;
+	struct connection tuple;
+	struct session session;
+
+	if (end->outright || end->owner == OWNER_MILTER || end->ref.slot == 0 ||
+	    slot >= header->shard_count * header->slots_per_shard)
+		return false;
+	if (!keeper_is_away(engine->segment, now_ns))
+		return true;
+	if (engine->relief == NULL)
+		return false;
+	if (!session_read(engine->segment, slot / header->slots_per_shard, slot, &session))
+		return true;
+	proof_tuple(&session, &tuple);
+	return tuple.server_port != 0 && proof_applies(generation, &session) &&
+	    relief_lookup(engine->relief, &tuple, NULL) == LOOKUP_ALIVE;
+}
+
+/* Another owner has found the session open since this one's word: then that may be the next
+ * connection of the same tuple. */
+static bool was_joined(const struct late_end *end, const struct session *session) {
+	return ((end->serial ^ session->serial) & SESSION_SERIAL_ASKED) != 0;
 }
 
 /* Under the shard's mutex: ends it, or writes down what was said.  False: to be
  * tried again. */
 static bool end_or_mark(struct engine *engine, const struct generation *generation,
-    struct session_lock *lock, uint32_t slot, struct session *session,
-    enum session_owner owner) {
+    struct session_lock *lock, const struct late_end *end, struct session *session,
+    bool lives) {
+	enum session_owner owner = end->owner;
+	uint32_t slot = end->ref.slot - 1;
 	bool keep;
 
 	if (owner == OWNER_MILTER)
@@ -68,10 +98,9 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 					: &session->policy_socket) = 0;
 	/* a milter that still holds the session knows better than a policy
 	 * connection */
-	keep = session->milter_owner != 0 &&
-	    incarnation_lives(engine->segment, session->milter_owner);
-	if (!keep && kernel_decides(engine, generation, session, owner,
-			 lock->now_ns)) {
+	keep = was_joined(end, session) || (session->milter_owner != 0 &&
+	    incarnation_lives(engine->segment, session->milter_owner));
+	if (!keep && lives && kernel_decides(engine, generation, session, owner)) {
 		session->control.flags |= SESSION_FLAG_ENDED_HINT;
 		keep = true;
 	}
@@ -94,20 +123,27 @@ static bool is_anothers(const struct late_end *end, const struct session *sessio
 /* False: to be tried again. */
 static bool try_end(struct engine *engine, const struct generation *generation,
     const struct late_end *end, int64_t now_ns) {
+	bool lives = may_live(engine, generation, end, now_ns), done;
 	struct session_lock lock;
 	struct session session;
 	enum ref_state state = session_lock_ref(engine, &end->ref, now_ns, &lock,
 	    &session);
-	uint32_t slot = end->ref.slot - 1;
-	bool done;
 
 	if (state != REF_HELD)
 		return state == REF_OVER;
 	done = is_anothers(end, &session) ? true :
-	    end->outright ? slot_close(&lock, slot, &session) :
-	    end_or_mark(engine, generation, &lock, slot, &session, end->owner);
+	    end->outright ? slot_close(&lock, end->ref.slot - 1, &session) :
+	    end_or_mark(engine, generation, &lock, end, &session, lives);
 	sessions_unlock(&lock);
 	return done;
+}
+
+/* As it is while the word is said: a lock may be long in coming. */
+static uint16_t serial_now(const struct engine *engine, const struct session_ref *ref) {
+	const struct segment_header *header = engine->segment->header;
+
+	return ref->slot == 0 || ref->slot > header->shard_count * header->slots_per_shard ? 0 :
+	    session_load_serial(engine->segment, ref->slot - 1);
 }
 
 static void end_now_or_later(struct engine *engine,
@@ -121,7 +157,8 @@ void engine_session_ended(struct engine *engine,
     const struct generation *generation, const struct session_ref *ref,
     enum session_owner owner, int64_t now_ns) {
 	end_now_or_later(engine, generation,
-	    &(struct late_end){ .ref = *ref, .owner = owner }, now_ns);
+	    &(struct late_end){ .ref = *ref, .owner = owner, .serial = serial_now(engine, ref) },
+	    now_ns);
 }
 
 void engine_session_close(struct engine *engine, const struct session_ref *ref,

@@ -373,6 +373,7 @@ static bool make_announced(struct witness *witness, size_t count) {
 static void look_at_unannounced(const struct dump *dump) {
 	struct witness *witness = dump->witness;
 	const struct dump_list *inbound = &dump->inbound;
+	int64_t first_ns = adoption_first_seen_ns(witness, dump->now_ns);
 
 	unannounced_begin(witness->unannounced);
 	for (size_t i = 0; i < inbound->count; i++) {
@@ -381,7 +382,7 @@ static void look_at_unannounced(const struct dump *dump) {
 		if (!inbound->list[i].alive || inbound->announced[i])
 			continue;
 		first_seen_ns = unannounced_note(witness->unannounced, &inbound->list[i],
-		    dump->now_ns);
+		    first_ns);
 		carriers_note(witness, dump->generation, &inbound->list[i], first_seen_ns,
 		    dump->now_ns);
 		adoption_consider(witness, dump->generation, &inbound->list[i],
@@ -425,6 +426,7 @@ void witness_dump_end(struct witness *witness,
 	if (dump.unasked && !witness->ports_full)
 		witness->early = true;
 	witness->failing_since_ns = 0;
+	witness->dumped_ns = now_ns;
 	/* taken-over sessions that no table shows have other proofs */
 	if (atomic_load(unconfirmed) != 0)
 		witness_expire(witness, generation, now_ns);

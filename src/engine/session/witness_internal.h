@@ -42,6 +42,7 @@ struct witness {
 	uint8_t asked[WITNESS_PORT_BYTES];	/* ports of the last dump */
 	uint8_t found[WITNESS_PORT_BYTES];	/* ports of sessions */
 	int64_t gap_ends_ns[SEGMENT_ROLES_MAX];	/* that were noticed */
+	int64_t dumped_ns;		/* the last good dump; 0: of a keeper before this one */
 	int64_t failing_since_ns;	/* no dump succeeds any more; 0: they do */
 	bool ports_full;		/* not every port could be asked for */
 	int64_t policy_looked_ns;	/* the last look at policy connections (owners.c) */
@@ -133,6 +134,10 @@ void proof_missing(struct witness *witness, const struct generation *generation,
 void proof_destroyed(struct witness *witness, const struct generation *generation,
     const struct session_ref *ref, const struct session *session,
     const struct connection *connection, int64_t now_ns);
+
+/* Since when to take a connection as known that this dump shows first: it began since the dump
+ * before, which may be long ago, in an outage that is over by now. */
+int64_t adoption_first_seen_ns(const struct witness *witness, int64_t now_ns);
 
 /* An unannounced connection that is known since first_seen_ns: adopts it where
  * that is due. */

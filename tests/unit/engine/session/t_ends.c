@@ -128,6 +128,42 @@ TEST_IN(set_up, tear_down, a_late_milter_does_not_end_the_next_session_from_the_
 	assert_int_equal(open_sessions(), 0);
 }
 
+/* A stuck lock puts the word off; the client is here again, and no milter is asked this time. */
+TEST_IN(set_up, tear_down, a_word_put_off_by_a_lock_does_not_end_the_next_session_of_its_port) {
+	struct class_record *class = site_class(&site, "all");
+	struct question question = site_question("192.0.2.1", 1001, NULL);
+	struct answer first, second;
+
+	question.owner = OWNER_MILTER;
+	question.listener = site.milter_listener;
+	ask(&question, &first);
+	assert_int_not_equal(lock_acquire(&class->lock, now_ns), LOCK_TIMED_OUT);
+	engine_session_ended(site.engine, site.generation, &first.session, OWNER_MILTER, now_ns);
+	lock_release(&class->lock);
+	assert_int_equal(open_sessions(), 1);
+	question.owner = OWNER_POLICY;
+	question.listener = site.auto_listener;
+	ask(&question, &second);
+	engine_heartbeat(site.engine, now_ns);
+	assert_int_equal(open_sessions(), 1);
+	engine_session_ended(site.engine, site.generation, &second.session, OWNER_POLICY, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
+TEST_IN(set_up, tear_down, a_word_put_off_by_a_lock_ends_its_session_later) {
+	struct class_record *class = site_class(&site, "all");
+	const struct question question = site_question("192.0.2.1", 1001, NULL);
+	struct answer answer;
+
+	ask(&question, &answer);
+	assert_int_not_equal(lock_acquire(&class->lock, now_ns), LOCK_TIMED_OUT);
+	engine_session_ended(site.engine, site.generation, &answer.session, OWNER_POLICY, now_ns);
+	lock_release(&class->lock);
+	assert_int_equal(open_sessions(), 1);
+	engine_heartbeat(site.engine, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
 TEST_IN(set_up, tear_down, an_end_that_was_noted_is_final_where_nobody_can_look) {
 	struct question question = site_question("192.0.2.1", 1, NULL);
 	struct session session;

@@ -90,6 +90,12 @@ static int set_up(void **state) {
 	return 0;
 }
 
+static struct session_ref ref_of_port(uint16_t port) {
+	struct question question = site_question(CLIENT, port, NULL);
+
+	return site_ask(&question, now_ns).session;
+}
+
 static int tear_down(void **state) {
 	bool consistent = site_is_consistent(&site);
 
@@ -116,6 +122,20 @@ TEST_IN(set_up, tear_down, test_keeper_dead) {
 	gone = 1003;
 	atomic_store(&keeper_role->incarnation, 0);
 	assert_int_equal(open_one(2001), VERDICT_ADMIT);
+}
+
+/* Postfix closes idle policy connections in the middle of sessions. */
+TEST_IN(set_up, tear_down, a_live_session_stays_counted_though_its_policy_connection_ends_while_the_keeper_is_away) {
+	struct session_ref lives, over;
+
+	keeper_role->incarnation = 0;
+	lives = ref_of_port(1001);
+	over = ref_of_port(1002);
+	gone = 1002;
+	engine_session_ended(site.engine, site.generation, &lives, OWNER_POLICY_GONE, now_ns);
+	assert_int_equal(open_of("all"), LIMIT);
+	engine_session_ended(site.engine, site.generation, &over, OWNER_POLICY_GONE, now_ns);
+	assert_int_equal(open_of("all"), LIMIT - 1);
 }
 
 /* Nobody else comes to that shard. */
