@@ -59,6 +59,26 @@ TEST_IN(set_up, tear_down, what_begins_long_after_the_gap_is_not_adopted) {
 	assert_int_equal(open_of("all"), 0);
 }
 
+TEST_IN(set_up, tear_down, what_began_in_a_gap_is_adopted_though_the_keeper_stood_still_until_long_after) {
+	dump();
+	kernel_has("192.0.2.1", 1001);
+	pass(5000);
+	gap(-4000, -1500);
+	dumps(2);
+	assert_int_equal(open_of("all"), 1);
+}
+
+TEST_IN(set_up, tear_down, what_began_in_a_gap_is_adopted_though_the_keeper_died_in_it) {
+	struct role_record *keeper = &segment_header(site.segment)->roles[
+	    segment_role_place(ROLE_KEEPER, 0)];
+
+	gap(-4000, -1500);
+	atomic_store(&keeper->gap_begin_ns, now_ns - 3000 * MS);
+	kernel_has("192.0.2.1", 1001);
+	dumps(2);
+	assert_int_equal(open_of("all"), 1);
+}
+
 TEST_IN(set_up, tear_down, what_was_answered_is_not_adopted) {
 	gap(-3000, 5000);
 	for (uint16_t i = 0; i < 6; i++) {	/* two are refused */
