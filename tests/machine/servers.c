@@ -225,8 +225,10 @@ void servers_lose(const struct role *role, uint32_t start) {
 
 		if (is_led_to(server->milter, role, start)) {
 			server_leave_milter(server);
-			if (server->at_milter)
+			if (server->at_milter) {
+				server->turn++;
 				server_later(server, NS_PER_MS / 10, server_hears);
+			}
 		}
 		if (!is_led_to(server->link, role, start))
 			continue;
