@@ -137,17 +137,24 @@ bool tcp_may_count(const struct tcp *tcp, uint32_t class_index) {
 	    tcp->heard == HEARD_DEFER;
 }
 
-static bool is_saved(const struct tcp *tcp, const char *saved) {
-	char line[64];
+/* In its class: an earlier one of the same tuple may have been adopted, into another. */
+static bool is_saved(const struct tcp *tcp, const char *saved,
+    const struct generation *generation) {
+	char line[64], class[64] = "";
+	const char *at;
 
 	snprintf(line, sizeof(line), "\nsession %d %d 192.0.2.%u %u ", SESSION_INBOUND, SESSION_OPEN,
 	    tcp->client.bytes[15], tcp->client_port);
-	return strstr(saved, line) != NULL;
+	at = strstr(saved, line);
+	return at != NULL && sscanf(at + strlen(line), "%*s %*s %*s %*s %63s", class) == 1 &&
+	    (tcp->heard != HEARD_ADMIT || strcmp(class, generation_text(generation,
+		generation_class(generation, tcp->class_index)->name)) == 0);
 }
 
-void tcps_are_lost(const char *saved) {
+void tcps_are_lost(const char *saved, const struct generation *generation) {
 	for (unsigned i = 0; i < TCP_MAX; i++)
-		tcps[i].let_go |= tcps[i].state == TCP_OPEN && !is_saved(&tcps[i], saved);
+		tcps[i].let_go |= tcps[i].state == TCP_OPEN && 
+		    !is_saved(&tcps[i], saved, generation);
 }
 
 void tcp_was_admitted_late(uint32_t class_index) {

@@ -139,7 +139,7 @@ static void restart(void *argument) {
 	roles_end();
 	fd = prepare(damaged ? SEGMENT_REBUILT : SEGMENT_ADOPTED, damaged, &segment);
 	if (damaged)
-		tcps_are_lost(saved);
+		tcps_are_lost(saved, world.generation);
 	roles_reopen(segment, fd);
 }
 

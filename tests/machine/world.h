@@ -84,7 +84,7 @@ void tcp_accept(struct tcp *tcp);
 void tcp_end(struct tcp *tcp);
 /* The state is made anew: whoever is not in this text, PATH.sessions, which is up to a second old,
  * is counted only if he is adopted. */
-void tcps_are_lost(const char *saved);
+void tcps_are_lost(const char *saved, const struct generation *generation);
 /* It may be counted in that class: by adoption, too, or by a role that has not answered. */
 bool tcp_may_count(const struct tcp *tcp, uint32_t class_index);
 /* A session was admitted that was over by then. */

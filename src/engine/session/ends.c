@@ -19,8 +19,27 @@
 #define LATE_MAX	65536
 #define LATE_FIRST	64
 
+/* What was said before of the same slot is over, or has become this one: without it a session whose
+ * port came again as often as its serial counts would be taken for the first of them. */
+static bool replace_earlier(struct late_ends *late, const struct late_end *end) {
+	for (size_t i = late->count; i > 0 && late->count - i < LATE_FIRST; i--) {
+		struct late_end *earlier = &late->list[i - 1];
+
+		if (earlier->ref.slot == end->ref.slot && earlier->owner == end->owner &&
+		    earlier->outright == end->outright) {
+			*earlier = *end;
+			return true;
+		}
+	}
+	return false;
+}
+
 static void keep_for_later(struct late_ends *late, const struct late_end *end) {
 	pthread_mutex_lock(&late->mutex);
+	if (replace_earlier(late, end)) {
+		pthread_mutex_unlock(&late->mutex);
+		return;
+	}
 	if (late->count == late->size && late->size < LATE_MAX) {
 		size_t size = late->size == 0 ? LATE_FIRST : 2 * late->size;
 		struct late_end *larger =
