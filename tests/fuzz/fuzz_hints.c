@@ -75,6 +75,8 @@ static void read_all(struct hints_reader *reader, const uint8_t *data, size_t si
 	read_it(reader, "u@a.example", 11);
 	read_it(reader, "v@a.example", 11);
 	read_it(reader, "u@b.example", 11);
+	read_it(reader, "u+x@b.example", 13);
+	read_it(reader, "u@b.example", 11);
 	read_it(reader, "u@c.example", 11);
 	read_it(reader, (const char *)data, size);
 }
@@ -87,8 +89,11 @@ static void write_it(struct hints_writer *writer) {
 	static const struct hint_say by_lanes = { .kind = HINTS_LANE,
 		.lanes = { 2, { 2, 0 }, { 5, 1 }, 1, 3, 0, 2, 9, 1, 1, true } };
 	static const struct hint_say held = { .kind = HINTS_HELD, .text = "suspended" };
+	static const struct hint_pace pace = { .interval_ns = 1000, .burst = 2, .waits = true,
+		.text = "Postern: pace" };
 	const struct hints_table table = { .mtas = &mta, .mta_count = 1, .hints = hints,
-		.count = 3, .group_texts = texts, .group_count = 2, .recipients = 4 };
+		.count = 3, .group_texts = texts, .group_count = 2, .recipients = 4,
+		.paces = 2 };
 	uint32_t places[3];
 	struct diag diag;
 
@@ -97,6 +102,10 @@ static void write_it(struct hints_writer *writer) {
 	hints_writer_set(writer, places[1], &by_lanes);
 	hints_writer_set_room(writer, 1, 3, "Postern: class b has 3 sessions");
 	hints_writer_set(writer, places[2], &held);
+	hints_writer_begin_pace(writer, 1);
+	hints_writer_set_pace(writer, 1, &pace);
+	hints_writer_pass(writer, 1, 3, NOW, HINTS_PASS_ANY);
+	hints_writer_follow_pace(writer, places[1], 1);
 	if (!hints_writer_hold_recipient(writer, 0, "u@a.example", NOW + 1, "one") ||
 	    hints_writer_publish(writer, NOW, &diag) != 0)
 		abort();

@@ -14,6 +14,7 @@
  *			lanes, be held, or whatever the mail server would do
  *	reasons		texts of those that are held
  *	recipients	address and mta -> held until, and the text that tells why
+ *	paces		of destinations: how many messages may go, and which of those that wait
  *
  * What a key says changes in place, and new keys come as long as there is room; keys
  * never go.  For anything else there is another file, renamed into place.  A file
@@ -32,6 +33,7 @@
 #include <sys/types.h>
 
 #include "base/diag.h"
+#include "base/siphash.h"
 
 #define HINTS_TEXT_MAX		160
 #define HINTS_NAME_MAX		255	/* bytes of a domain, an mta's name */
@@ -44,6 +46,9 @@
 #define HINTS_NO_PLACE		UINT32_MAX
 #define HINTS_NO_LANE		UINT8_MAX
 #define HINTS_ANY_ROOM		UINT32_MAX
+#define HINTS_NO_PACE		UINT32_MAX
+#define HINTS_PACES_MAX		1024
+#define HINTS_PASSES		32	/* of one pace */
 /* A message of a key that begins takes room of its group for so long: by then its connection
  * is counted by whoever says how much room there is. */
 #define HINTS_BEGINS_NS		(INT64_C(2) * 1000 * 1000 * 1000)
@@ -94,6 +99,8 @@ struct hints_table {
 					 * held, and is NULL where it is not */
 	uint32_t group_count;
 	size_t recipients;		/* that may be held at once */
+	uint32_t paces;			/* at most HINTS_PACES_MAX */
+	struct siphash_key pass_key;	/* hints_pass_add */
 };
 
 enum hints_kind {
@@ -158,6 +165,35 @@ void hints_writer_set(struct hints_writer *writer, uint32_t place, const struct 
  * False: no room. */
 bool hints_writer_hold_recipient(struct hints_writer *writer, uint8_t mta,
     const char *address, int64_t until_ns, const char *text);
+
+/* A pace (policy/window/pace.h): the reader takes a token for each message, by a bucket of its
+ * own.  Where mail waits, only that goes for which a token was taken by whoever hands it out
+ * again: it has a pass. */
+struct hint_pace {
+	int64_t interval_ns;		/* between messages; 0: none is kept back */
+	uint32_t burst;
+	bool waits;
+	int64_t taken_ns;		/* tokens are taken until then, whoever took them */
+	int64_t counted_ns;		/* the same, for a reader that begins: by results */
+	int64_t active_ns;		/* the last result */
+	char text[HINTS_TEXT_MAX + 1];	/* follows "retry:4.7.1 " */
+};
+/* Paces of the file, and one that is given to a destination that had another, or none. */
+uint32_t hints_writer_pace_count(const struct hints_writer *writer);
+void hints_writer_begin_pace(struct hints_writer *writer, uint32_t pace);
+void hints_writer_set_pace(struct hints_writer *writer, uint32_t pace,
+    const struct hint_pace *say);
+/* The pace that a key's mail keeps, or HINTS_NO_PACE. */
+void hints_writer_follow_pace(struct hints_writer *writer, uint32_t place, uint32_t pace);
+/* Lets a message go within HINTS_PASS_NS of issued_ns, a time that no pass of this pace had. */
+#define HINTS_PASS_NS	(INT64_C(10) * 1000 * 1000 * 1000)
+void hints_writer_pass(struct hints_writer *writer, uint32_t pace, uint32_t number,
+    int64_t issued_ns, uint64_t word);
+/* The word of a pass for one address more of a message; `word` 0: the first.  A message of unknown
+ * addresses has HINTS_PASS_ANY: the first one that asks is let go. */
+uint64_t hints_pass_add(const struct siphash_key *key, uint64_t word, const char *address,
+    size_t length);
+#define HINTS_PASS_ANY	((UINT64_C(1) << 57) - 1)
 
 /* A sign of life of the file in place; readers believe nothing that is older than
  * HINTS_STALE_NS. */

@@ -97,6 +97,8 @@ static bool lay_out(const struct hints_table *table, struct hints_header *plan) 
 		return false;
 	plan->names_bytes = (uint32_t)names;
 	plan->group_count = table->group_count;
+	plan->pace_count = table->paces < HINTS_PACES_MAX ? table->paces : HINTS_PACES_MAX;
+	memcpy(&plan->pass_key, &table->pass_key, sizeof(plan->pass_key));
 	hints_geometry(plan);
 	return true;
 }

@@ -12,6 +12,9 @@
 #include "base/siphash.h"
 #include "segment/hints/hints.h"
 
+struct hints_text;
+struct hints_bucket;
+
 /* A mapped file, and what its writer remembers of it. */
 struct hints_file {
 	struct hints_header *header;	/* NULL: none */
@@ -36,6 +39,11 @@ struct hints_writer {
 	struct hints_file built;	/* not yet */
 };
 
+/* The file that calls speak of. */
+struct hints_file *hints_file_of(struct hints_writer *writer);
+struct hints_bucket *hints_bucket_at(const struct hints_file *file, uint32_t place);
+void hints_text_store(struct hints_text *to, const char *text);
+
 enum hints_insertion {
 	HINTS_INSERTED,
 	HINTS_THERE,		/* already */
@@ -54,7 +62,7 @@ void hints_file_begin_reasons(struct hints_file *file);
 /* The layout of a hints file, for its writer and its reader only. */
 
 #define HINTS_MAGIC	UINT64_C(0x3153544e49485350)	/* "PSHINTS1" */
-#define HINTS_VERSION	6
+#define HINTS_VERSION	7
 #define HINTS_PROBES	32	/* buckets that a search looks at */
 #define HINTS_BUCKETS_MOST (1u << 25)
 #define HINTS_TEXT_WORDS 21
@@ -82,12 +90,14 @@ struct hints_header {
 	uint32_t names_bytes;
 	uint32_t reason_count;
 	uint32_t recipient_count;	/* a power of two */
-	uint32_t reserved;
+	uint32_t pace_count;		/* at most HINTS_PACES_MAX */
 	uint64_t groups_offset;
 	uint64_t buckets_offset;
 	uint64_t names_offset;
 	uint64_t reasons_offset;
 	uint64_t recipients_offset;
+	uint64_t paces_offset;
+	struct siphash_key pass_key;	/* of addresses in passes */
 	struct hints_file_mta mtas[HINTS_MTAS_MAX];
 };
 
@@ -107,7 +117,8 @@ _Static_assert(HINTS_TEXT_WORDS * 8 > HINTS_TEXT_MAX, "room for the NUL");
  * 0: empty.  Stored last. */
 struct hints_bucket {
 	_Atomic uint32_t name;
-	_Atomic uint32_t group;
+	_Atomic uint32_t group;		/* 20 bits, all of them: none; from there the number of its
+					 * pace and 1, or 0 */
 	_Atomic uint64_t word;		/* what mail is to do: below */
 	_Atomic uint32_t single;	/* serial (16 bits) of a single message, its lane
 					 * from bit 16, whether there is one in bit 20, how
@@ -117,6 +128,9 @@ struct hints_bucket {
 					 * from bit 16 */
 };
 #define HINTS_NAME_HEAD	2
+#define HINTS_GROUP_BITS 20
+#define HINTS_GROUP_MASK ((UINT32_C(1) << HINTS_GROUP_BITS) - 1)
+_Static_assert(HINTS_PACES_MAX < UINT32_C(1) << (32 - HINTS_GROUP_BITS), "and 1");
 
 /* 16 bits of a time, 67 ms each: which of two that are near was earlier. */
 #define HINTS_MOMENT(ns)	((uint16_t)((uint64_t)(ns) >> 26))
@@ -131,6 +145,28 @@ struct hints_recipient {
 	_Atomic uint64_t reason;	/* a word of the kind HINTS_WORD_HELD */
 };
 
+/* text.stamp: changes each time that it is given to another destination. */
+struct hints_pace {
+	_Atomic int64_t interval_ns;	/* 0: nothing is kept back */
+	_Atomic uint32_t burst;
+	_Atomic uint32_t waits;
+	_Atomic int64_t taken_ns, counted_ns, active_ns;	/* struct hint_pace */
+	struct hints_text text;
+	struct {
+		_Atomic int64_t issued_ns;	/* 0: none; before and after the word */
+		_Atomic uint64_t word;
+	} passes[HINTS_PASSES];
+};
+
+/* A pass: of how many addresses from bit 56 (HINTS_PASS_MANY: of more), below it two bits for
+ * each of them. */
+#define HINTS_PASS_BITS	56
+#define HINTS_PASS_MASK	((UINT64_C(1) << HINTS_PASS_BITS) - 1)
+#define HINTS_PASS_EXACT 7	/* more addresses than these are MANY */
+#define HINTS_PASS_MANY	255
+/* The bits of one address. */
+uint64_t hints_pass_bits(const struct siphash_key *key, const char *address, size_t length);
+
 /* Where its tables lie, by their sizes, and how large the file is. */
 static inline void hints_geometry(struct hints_header *header) {
 	const uint64_t line = 63;
@@ -142,8 +178,10 @@ static inline void hints_geometry(struct hints_header *header) {
 	    sizeof(struct hints_bucket) + line) & ~line;
 	header->recipients_offset = (header->reasons_offset + (uint64_t)header->reason_count *
 	    sizeof(struct hints_text) + line) & ~line;
-	header->names_offset = header->recipients_offset + (uint64_t)header->recipient_count *
-	    sizeof(struct hints_recipient);
+	header->paces_offset = (header->recipients_offset + (uint64_t)header->recipient_count *
+	    sizeof(struct hints_recipient) + line) & ~line;
+	header->names_offset = header->paces_offset + (uint64_t)header->pace_count *
+	    sizeof(struct hints_pace);
 	header->bytes = header->names_offset + header->names_bytes;
 }
 

@@ -72,18 +72,17 @@ static uint32_t find_key(const struct hints_reader *reader, const struct key *ke
 	return HINTS_NO_PLACE;
 }
 
-/* False: none, or it changes all the time. */
-static bool load_text(const struct hints_text *group, char text[HINTS_TEXT_MAX + 1]) {
+bool hints_reader_text(const struct hints_text *from, char text[HINTS_TEXT_MAX + 1]) {
 	uint64_t words[HINTS_TEXT_WORDS];
 
 	for (unsigned tries = 0; tries < READ_TRIES; tries++) {
-		uint32_t before = atomic_load_explicit(&group->seq,
+		uint32_t before = atomic_load_explicit(&from->seq,
 		    memory_order_acquire);
 
 		for (size_t i = 0; i < HINTS_TEXT_WORDS; i++)
-			words[i] = RELAXED(group->text[i]);
+			words[i] = RELAXED(from->text[i]);
 		atomic_thread_fence(memory_order_acquire);
-		if (before % 2 == 0 && before == RELAXED(group->seq)) {
+		if (before % 2 == 0 && before == RELAXED(from->seq)) {
 			memcpy(text, words, HINTS_TEXT_MAX);
 			text[HINTS_TEXT_MAX] = '\0';
 			return text[0] != '\0';
@@ -100,7 +99,7 @@ static bool load_reason(const struct hints_reader *reader, uint64_t word,
 	uint32_t number = (uint32_t)(word >> 32);
 	uint32_t stamp = (uint32_t)(word >> 8) & HINTS_STAMP_MASK;
 
-	return number < reader->header.reason_count && load_text(&reasons[number], text) &&
+	return number < reader->header.reason_count && hints_reader_text(&reasons[number], text) &&
 	    (atomic_load_explicit(&reasons[number].stamp, memory_order_acquire) &
 		HINTS_STAMP_MASK) == stamp;
 }
@@ -110,7 +109,7 @@ static bool group_holds(const struct hints_reader *reader, uint32_t group,
 	const struct hints_text *groups = table_at(reader, reader->header.groups_offset);
 
 	return group < reader->header.group_count &&
-	    load_text(&groups[(size_t)HINTS_GROUP_TEXTS * group], text);
+	    hints_reader_text(&groups[(size_t)HINTS_GROUP_TEXTS * group], text);
 }
 
 static bool recipient_is_held(const struct hints_reader *reader, const struct key *key,
@@ -236,7 +235,7 @@ static bool may_begin(struct hints_reader *reader, uint32_t group, uint32_t plac
 	if (own >= width)
 		return true;
 	if (all >= room - 1)
-		return !load_text(second, text);
+		return !hints_reader_text(second, text);
 	reader->begun[reader->begun_next++ % BEGUN_MAX] = (struct begun){ reader->now_ns,
 		group + 1, place };
 	return true;
@@ -261,7 +260,7 @@ static void answer_lane(struct hints_reader *reader, uint8_t mta, uint32_t place
 
 	hints_word_read(word, &lanes);
 	hints_single_read(RELAXED(bucket->single), &lanes);
-	if (lanes.begins && !may_begin(reader, RELAXED(bucket->group), place,
+	if (lanes.begins && !may_begin(reader, RELAXED(bucket->group) & HINTS_GROUP_MASK, place,
 				width_of(reader, mta, &lanes), answer->text)) {
 		answer->kind = HINTS_HELD;
 		return;
@@ -285,11 +284,28 @@ static void answer_unknown(struct hints_reader *reader, uint8_t mta,
 	answer->unknown = true;
 }
 
-/* What its group and its own word say; the word may change while it is read. */
-static void answer_key(struct hints_reader *reader, const struct key *domain,
+/* Only its pace may hold it.  Apart from the path of all other mail. */
+static __attribute__((noinline)) void answer_paced(struct hints_reader *reader,
+    const struct key *whole, uint32_t place, uint64_t word, const struct hints_bucket *bucket,
     struct hints_answer *answer) {
+	struct pace_token token;
+
+	if (!hints_reader_may_go(reader, (RELAXED(bucket->group) >> HINTS_GROUP_BITS) - 1,
+		whole->text, whole->length, &token, answer->text)) {
+		answer->kind = HINTS_HELD;
+		return;
+	}
+	if ((word & 3) == HINTS_WORD_LANES)
+		answer_lane(reader, whole->mta, place, word, bucket, answer);
+	if (answer->kind != HINTS_HELD)
+		hints_reader_take(reader, &token);
+}
+
+/* What its group and its own word say; the word may change while it is read. */
+static void answer_key(struct hints_reader *reader, const struct key *whole,
+    const struct key *domain, struct hints_answer *answer) {
 	const struct hints_bucket *bucket = table_at(reader, reader->header.buckets_offset);
-	uint32_t place = find_key(reader, domain);
+	uint32_t place = find_key(reader, domain), group;
 
 	if (place == HINTS_NO_PLACE) {
 		if (!reader->only_held)
@@ -297,7 +313,8 @@ static void answer_key(struct hints_reader *reader, const struct key *domain,
 		return;
 	}
 	bucket += place;
-	if (group_holds(reader, RELAXED(bucket->group), answer->text)) {
+	group = RELAXED(bucket->group);
+	if (group_holds(reader, group & HINTS_GROUP_MASK, answer->text)) {
 		answer->kind = HINTS_HELD;
 		return;
 	}
@@ -306,7 +323,12 @@ static void answer_key(struct hints_reader *reader, const struct key *domain,
 
 		switch (word & 3) {
 		case HINTS_WORD_LANES:
-			if (!reader->only_held)
+		default:
+			if (reader->only_held)
+				return;
+			if (group > HINTS_GROUP_MASK)
+				answer_paced(reader, whole, place, word, bucket, answer);
+			else if ((word & 3) == HINTS_WORD_LANES)
 				answer_lane(reader, domain->mta, place, word, bucket, answer);
 			return;
 		case HINTS_WORD_HELD:
@@ -315,8 +337,6 @@ static void answer_key(struct hints_reader *reader, const struct key *domain,
 			if (!load_reason(reader, word, answer->text))
 				continue;
 			answer->kind = HINTS_HELD;
-			return;
-		default:
 			return;
 		}
 	}
@@ -357,7 +377,7 @@ void hints_reader_ask(struct hints_reader *reader, const char *mta, const char *
 		if (recipient_is_held(reader, &whole, now_ns, answer->text))
 			answer->kind = HINTS_HELD;
 		else
-			answer_key(reader, &domain, answer);
+			answer_key(reader, &whole, &domain, answer);
 		if (answer->kind == HINTS_LANE) {
 			memcpy(answer->domain, domain.text, domain.length);
 			answer->domain[domain.length] = '\0';

@@ -43,7 +43,10 @@ void hints_reader_forget(struct hints_reader *reader) {
 	}
 	reader->live = NULL;
 	free(reader->given);
+	free(reader->taken);
 	reader->given = NULL;
+	reader->taken = NULL;
+	reader->paced_length = 0;
 	memset(reader->begun, 0, sizeof(reader->begun));
 }
 
@@ -65,6 +68,7 @@ static bool header_has_its_tables(const struct hints_header *header, uint64_t by
 	memcpy(&right, header, sizeof(right));
 	hints_geometry(&right);
 	return header->mta_count <= HINTS_MTAS_MAX &&
+	    header->pace_count <= HINTS_PACES_MAX &&
 	    header->bucket_count <= HINTS_BUCKETS_MOST &&
 	    is_power_of_two(header->bucket_count) &&
 	    is_power_of_two(header->recipient_count) && right.bytes == bytes &&

@@ -18,7 +18,7 @@
 
 static const char shared_reason[] = "Postern: mail for this destination is held";
 
-static struct hints_file *file_of(struct hints_writer *writer) {
+struct hints_file *hints_file_of(struct hints_writer *writer) {
 	return writer->built.header != NULL ? &writer->built : &writer->placed;
 }
 
@@ -26,12 +26,12 @@ static struct hints_text *texts_at(const struct hints_file *file, uint64_t offse
 	return (void *)((char *)file->header + offset);
 }
 
-static struct hints_bucket *bucket_at(const struct hints_file *file, uint32_t place) {
+struct hints_bucket *hints_bucket_at(const struct hints_file *file, uint32_t place) {
 	return (struct hints_bucket *)(void *)((char *)file->header +
 		   file->header->buckets_offset) + place;
 }
 
-static void store_text(struct hints_text *to, const char *text) {
+void hints_text_store(struct hints_text *to, const char *text) {
 	uint64_t words[HINTS_TEXT_WORDS] = { 0 };
 
 	if (text != NULL)
@@ -44,7 +44,7 @@ static void store_text(struct hints_text *to, const char *text) {
 }
 
 void hints_file_begin_reasons(struct hints_file *file) {
-	store_text(texts_at(file, file->header->reasons_offset), shared_reason);
+	hints_text_store(texts_at(file, file->header->reasons_offset), shared_reason);
 	file->reasons_begun = 1;
 	file->reasons_free = NULL;
 }
@@ -84,7 +84,7 @@ enum hints_insertion hints_file_insert(struct hints_file *file,
 	hash = hints_hash(&header->key, hint->mta, hint->domain, (uint8_t)name[0]);
 	for (uint32_t probe = 0; probe < HINTS_PROBES; probe++) {
 		uint32_t at = (uint32_t)(hash + probe) & (header->bucket_count - 1);
-		struct hints_bucket *bucket = bucket_at(file, at);
+		struct hints_bucket *bucket = hints_bucket_at(file, at);
 		uint32_t there = RELAXED(bucket->name);
 
 		if (there != 0) {
@@ -102,7 +102,7 @@ enum hints_insertion hints_file_insert(struct hints_file *file,
 		    file->keys >= header->bucket_count / 2)
 			return HINTS_CROWDED;
 		memcpy(names + file->names_used, name, bytes);
-		STORE(bucket->group, hint->group);
+		STORE(bucket->group, hint->group & HINTS_GROUP_MASK);
 		atomic_store_explicit(&bucket->name, file->names_used + 1,
 		    memory_order_release);
 		file->names_used += (uint32_t)bytes;
@@ -114,7 +114,7 @@ enum hints_insertion hints_file_insert(struct hints_file *file,
 }
 
 uint32_t hints_writer_add(struct hints_writer *writer, const struct hint *hint) {
-	struct hints_file *file = file_of(writer);
+	struct hints_file *file = hints_file_of(writer);
 	uint32_t place;
 
 	if (file->reason_of == NULL)
@@ -132,7 +132,7 @@ bool hints_writer_domain(const struct hints_writer *writer, uint32_t place,
 
 	if (file->reason_of == NULL || place >= file->header->bucket_count)
 		return false;
-	at = RELAXED(bucket_at(file, place)->name);
+	at = RELAXED(hints_bucket_at(file, place)->name);
 	if (at == 0)
 		return false;
 	name = (const char *)file->header + file->header->names_offset + at - 1;
@@ -142,24 +142,29 @@ bool hints_writer_domain(const struct hints_writer *writer, uint32_t place,
 }
 
 void hints_writer_regroup(struct hints_writer *writer, uint32_t place, uint32_t group) {
-	struct hints_file *file = file_of(writer);
+	struct hints_file *file = hints_file_of(writer);
 
-	if (file->reason_of != NULL && place < file->header->bucket_count)
-		STORE(bucket_at(file, place)->group, group);
+	struct hints_bucket *bucket;
+
+	if (file->reason_of == NULL || place >= file->header->bucket_count)
+		return;
+	bucket = hints_bucket_at(file, place);
+	STORE(bucket->group, (RELAXED(bucket->group) & ~HINTS_GROUP_MASK) |
+	    (group & HINTS_GROUP_MASK));
 }
 
 void hints_writer_hold_group(struct hints_writer *writer, uint32_t group,
     const char *text) {
-	struct hints_file *file = file_of(writer);
+	struct hints_file *file = hints_file_of(writer);
 
 	if (file->reason_of != NULL && group < file->header->group_count)
-		store_text(texts_at(file, file->header->groups_offset) +
+		hints_text_store(texts_at(file, file->header->groups_offset) +
 		    (size_t)HINTS_GROUP_TEXTS * group, text);
 }
 
 void hints_writer_set_room(struct hints_writer *writer, uint32_t group, uint32_t room,
     const char *text) {
-	struct hints_file *file = file_of(writer);
+	struct hints_file *file = hints_file_of(writer);
 	struct hints_text *second;
 
 	if (file->reason_of == NULL || group >= file->header->group_count)
@@ -167,7 +172,7 @@ void hints_writer_set_room(struct hints_writer *writer, uint32_t group, uint32_t
 	second = texts_at(file, file->header->groups_offset) +
 	    (size_t)HINTS_GROUP_TEXTS * group + 1;
 	if (text != NULL)
-		store_text(second, text);
+		hints_text_store(second, text);
 	atomic_store_explicit(&second->stamp, room == HINTS_ANY_ROOM ? 0 : room + 1,
 	    memory_order_release);
 }
@@ -212,7 +217,7 @@ static uint64_t write_reason(struct hints_file *file, uint32_t number, bool is_m
 		if (!is_mine)
 			atomic_fetch_add_explicit(&reason->stamp, 1,
 			    memory_order_release);
-		store_text(reason, text);
+		hints_text_store(reason, text);
 	}
 	return hints_word_held(number, RELAXED(reason->stamp));
 }
@@ -220,14 +225,14 @@ static uint64_t write_reason(struct hints_file *file, uint32_t number, bool is_m
 /* --- what keys say ----------------------------------------------------------- */
 
 void hints_writer_set(struct hints_writer *writer, uint32_t place, const struct hint_say *say) {
-	struct hints_file *file = file_of(writer);
+	struct hints_file *file = hints_file_of(writer);
 	struct hints_bucket *bucket;
 	uint64_t word = HINTS_WORD_NOTHING;
 	uint32_t before, reason = 0;
 
 	if (file->reason_of == NULL || place >= file->header->bucket_count)
 		return;
-	bucket = bucket_at(file, place);
+	bucket = hints_bucket_at(file, place);
 	before = file->reason_of[place];
 	if (say->kind == HINTS_HELD) {
 		reason = before != 0 ? before : take_reason(file);
@@ -267,7 +272,7 @@ static struct hints_recipient *find_recipient(const struct hints_file *file,
 
 bool hints_writer_hold_recipient(struct hints_writer *writer, uint8_t mta,
     const char *address, int64_t until_ns, const char *text) {
-	struct hints_file *file = file_of(writer);
+	struct hints_file *file = hints_file_of(writer);
 	size_t length = strlen(address);
 	struct hints_recipient *slot;
 	uint32_t reason;
