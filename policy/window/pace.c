@@ -309,6 +309,15 @@ int64_t pace_wait_ns(const struct pace *pace, const struct pace_settings *settin
 	return state.line ? line_wait_ns(&state, settings, now_ns) : 0;
 }
 
+int64_t pace_taken_ns(const struct pace *pace, const struct pace_settings *settings,
+    int64_t now_ns) {
+	struct pace_state state = pace_unpack(pace);
+
+	if (state.line)
+		state = state_settled(pace, settings, now_ns);
+	return state.line ? state.time * TICK_NS : 0;
+}
+
 /* --- results ----------------------------------------------------------------------------- */
 
 /* Was it sent at the present pace? */

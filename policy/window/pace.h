@@ -84,6 +84,11 @@ int64_t pace_take(struct pace *pace, const struct pace_settings *settings, int64
 int64_t pace_wait_ns(const struct pace *pace, const struct pace_settings *settings,
     int64_t now_ns);
 
+/* Tokens are taken until then, burst of them with the interval between two at most: when the
+ * bucket is full again, or was so last; 0: none was ever taken. */
+int64_t pace_taken_ns(const struct pace *pace, const struct pace_settings *settings,
+    int64_t now_ns);
+
 /* A message sent at sent_ns (when its token was taken, where that is known; 0 or less: not
  * known) was accepted, or got a reply that means "slower".  Results that say neither are not
  * told here.  True: the pace was lowered, and not for the moment only. */

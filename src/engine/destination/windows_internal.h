@@ -28,6 +28,11 @@ unsigned windows_mta(const struct engine *engine, const struct generation *gener
 int64_t windows_pace_take_held(struct state_lock *lock, const struct window_rules *rules,
     int64_t now_ns);
 
+/* A message went whose token postern-lookup took by itself: not where mail waits, which has
+ * tokens before it goes.  Inside a state_lock, as above. */
+void windows_pace_count(struct state_lock *lock, const struct window_rules *rules,
+    const struct window_owner *owner, int64_t now_ns);
+
 /* One transaction on the owner's window, made if need be.  Only with STATES_HELD anything
  * is held: the window is begun then, of the law and the limits of *rules, and the time
  * up to now_ns has passed for it (*change). */

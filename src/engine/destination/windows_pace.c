@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "engine/destination/windows_internal.h"
+#include "segment/hints/lane_uses.h"
+#include "segment/hints/paced.h"
 
 int64_t windows_pace_take_held(struct state_lock *lock, const struct window_rules *rules,
     int64_t now_ns) {
@@ -17,6 +19,14 @@ int64_t windows_pace_take_held(struct state_lock *lock, const struct window_rule
 	if (!rules->is_paced && !pace_is_learned(pace))
 		return 0;
 	return pace_take(pace, &rules->pace, now_ns);
+}
+
+void windows_pace_count(struct state_lock *lock, const struct window_rules *rules,
+    const struct window_owner *owner, int64_t now_ns) {
+	if ((rules->is_paced || pace_is_learned(&lock->state.pace)) &&
+	    paced_find(lock->segment, lane_uses_hash(lock->segment, owner->name,
+		strlen(owner->name)), now_ns) == NULL)
+		(void)windows_pace_take_held(lock, rules, now_ns);
 }
 
 /* Before anything is locked. */

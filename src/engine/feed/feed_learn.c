@@ -207,6 +207,14 @@ static void count_delivery(struct destination_state *state, enum result_class cl
 		state->failed++;
 }
 
+/* A Postfix takes tokens where nobody counts them; a Sendmail asked. */
+static void count_token(struct feed_learning *l) {
+	if (l->result->delivery->source == DELIVERY_OF_POSTFIX && l->class != RESULT_SUSPENDED &&
+	    l->class != RESULT_LOCAL)
+		windows_pace_count(&l->lock, &l->rules, &l->result->judgement->owner,
+		    l->result->now_ns);
+}
+
 static void set_ceiling(struct feed_learning *l) {
 	struct destination_state *state = &l->lock.state;
 	struct window *window = &state->window;
@@ -333,6 +341,7 @@ static bool learn(struct feed_learning *l) {
 	if (l->counts) {
 		count_delivery(state, result->judgement->reply.class);
 		hear(l);
+		count_token(l);
 	}
 	act(l);
 	feed_pace(l);

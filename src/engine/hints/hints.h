@@ -23,6 +23,7 @@ const char *hint_doubt_word(enum hint_doubt doubt);
 
 /* How every text begins that mail is held with: by it a log tells ours. */
 #define ENGINE_HOLD_BEGINS	"Postern: "
+#define ENGINE_PACE_BEGINS	ENGINE_HOLD_BEGINS "pace of "
 
 /* May mail of mta number `mta` have hints at all, whatever its destination?  `detail`: why it
  * may not, of the generation, or "". */

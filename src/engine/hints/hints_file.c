@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "engine/hints/hints_internal.h"
+#include "segment/hints/paced.h"
 #include "engine/outbound/outbound.h"
 #include "engine/destination/windows_internal.h"
 
@@ -211,7 +212,9 @@ static int build_file(struct engine_hints *hints, const struct gathering *gather
 		.mta_count = hints->generation->mta_count, .hints = gathering->list,
 		.count = gathering->count, .group_texts = texts,
 		.group_count = hints->generation->class_count,
-		.recipients = hints->recipient_count + RECIPIENTS_SPARE };
+		.recipients = hints->recipient_count + RECIPIENTS_SPARE,
+		.paces = hint_paces_wanted(hints),
+		.pass_key = paced_key(hints->engine->segment) };
 	int result = -1;
 
 	memset(mtas, 0, sizeof(mtas));
@@ -299,6 +302,7 @@ int hint_keys_build(struct engine_hints *hints, struct diag *diag) {
 		diag_set(diag, ENOMEM, "no memory for the hints");
 	} else if (build_file(hints, &gathering, places, diag) == 0) {
 		hint_keys_free(hints);
+		hint_paces_begin(hints);
 		hints->scan++;
 		if (fill_file(hints, &gathering, places)) {
 			tell_file(hints, &gathering);

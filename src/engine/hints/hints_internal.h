@@ -131,6 +131,14 @@ struct hint_mta {
 	int64_t answer_ns;		/* an answer that comes later is not waited for */
 };
 
+/* A window with a pace, and mail of one mail server. */
+struct hint_paced {
+	uint64_t owner_hash;
+	struct window_owner owner;
+	int64_t pass;			/* the last one that was carried to the file */
+	struct hint_pace said;
+};
+
 struct engine_hints {
 	struct engine *engine;
 	struct hints_writer *writer;
@@ -171,6 +179,11 @@ struct engine_hints {
 	struct hint_class *bounds;	/* of each class */
 	struct recipient_said *recipients;
 	size_t recipient_count;
+
+	struct hint_paced *paces;	/* by their numbers in the file */
+	uint32_t pace_count, pace_size, pace_next;
+	struct map pace_of;		/* hash of an owner and a mail server to its pace */
+	bool paces_lack;		/* the file had too few places */
 };
 
 /* --- hints.c ------------------------------------------------------------------------- */
@@ -311,6 +324,18 @@ bool hint_classes_watch(const struct engine_hints *hints);
 void hint_class_tell_room(struct engine_hints *hints, uint32_t index);
 /* For so many classes, of a file that says nothing of them yet.  False: no memory. */
 bool hint_classes_begin_bounds(struct engine_hints *hints, uint32_t count);
+
+/* --- hints_paces.c ------------------------------------------------------------------- */
+
+/* Places that a new file is to have for paces; then they are given away anew. */
+uint32_t hint_paces_wanted(const struct engine_hints *hints);
+void hint_paces_begin(struct engine_hints *hints);
+/* The key's mail keeps the pace of its owner, if that has one. */
+void hint_pace_follow(struct engine_hints *hints, const struct hint_key *key,
+    const struct window_owner *owner, bool is_paced);
+/* What the paces are by now; passes of mail that waits. */
+void hint_paces_turn(struct engine_hints *hints);
+void hint_paces_free(struct engine_hints *hints);
 
 /* --- hints_lanes.c ------------------------------------------------------------------- */
 

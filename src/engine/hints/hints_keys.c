@@ -168,6 +168,7 @@ void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
 	struct hint_say own;
 
 	say_own(hints, key->mta, hint_key_class(key), owner, &own);
+	hint_pace_follow(hints, key, owner, own.paced);
 	key_tell_own(hints, key, &own);
 }
 
@@ -244,6 +245,7 @@ static void key_changed(struct engine_hints *hints, struct hint_key *key,
 	struct hint_queue *queue = hint_queue_find(hints, key->queue);
 	struct window_view other;
 
+	hint_pace_follow(hints, key, owner, own->paced);
 	if (queue != NULL && queue->owner_hash == key->owner)
 		return;			/* it is looked at, as it was touched */
 	if (queue != NULL && own->kind != HINTS_HELD) {
@@ -330,6 +332,7 @@ void hint_keys_scan(struct engine_hints *hints) {
 		key->group = HINTS_NO_GROUP;
 		hints_writer_regroup(hints->writer, key->place, HINTS_NO_GROUP);
 		hints_writer_set(hints->writer, key->place, &nothing);
+		hints_writer_follow_pace(hints->writer, key->place, HINTS_NO_PACE);
 	}
 }
 

@@ -356,6 +356,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 		return;
 	if (view->window == 0) {
 		say_closed(owner, view, hints->now_ns, say);
+		say->paced = view->pace.interval_ns != 0;
 		return;
 	}
 	if (owner->kind == DESTINATION_PROVIDER)
@@ -366,6 +367,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 	if (choice.give != 0)
 		say_lanes(widths, choice.give, NULL, HINT_SHORT_MS, say);
 	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
+	say->paced = view->pace.interval_ns != 0;
 }
 
 /* `allowed`: its part of the window. */

@@ -63,6 +63,7 @@ void engine_hints_close(struct engine_hints **hints) {
 	hints_writer_close(&(*hints)->writer);
 	hint_keys_free(*hints);
 	hint_queues_free(*hints);
+	hint_paces_free(*hints);
 	free((*hints)->class_texts);
 	free((*hints)->class_full);
 	free((*hints)->bounds);
@@ -233,7 +234,7 @@ static int build(struct engine_hints *hints, struct diag *diag) {
 	if (result == 0) {
 		hints->made_of = hints->generation->number;
 		hints->published = true;
-		hints->crowded = false;
+		hints->crowded = hints->paces_lack;
 		return 0;
 	}
 	/* its keys are not those of the file in place, if they were begun */
@@ -324,6 +325,7 @@ int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *d
 	hint_queues_reload(hints);
 	hint_shares_turn(hints);
 	renew_recipients(hints, false, looked);
+	hint_paces_turn(hints);
 	hint_classes_renew(hints, now_ns);
 out:
 	engine_unpin(hints->engine, hints->generation);

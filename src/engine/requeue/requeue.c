@@ -46,6 +46,7 @@ int requeue_open(struct requeue **requeue, struct engine *engine,
 		return diag_set(diag, 0, "no memory for waiting mail");
 	}
 	new->engine = engine;
+	new->pass_key = paced_key(engine->segment);
 	new->calls = *calls;
 	*requeue = new;
 	return 0;
@@ -67,6 +68,7 @@ static void forget(struct requeue *requeue, unsigned mta) {
 	for (uint32_t i = 0; i < store->entry_end; i++)
 		if (store->entries[i].id[0] != '\0' && store->entries[i].mta == mta)
 			requeue_remove(store, i);
+	requeue_pace_forget(requeue, mta);
 	requeue->mtas[mta] = (struct requeue_mta){ .identity = 0 };
 }
 
@@ -298,9 +300,17 @@ static uint32_t next_due(struct requeue *requeue, uint32_t destination, int64_t 
 	return best;
 }
 
+/* 0, or when to try again. */
+static int64_t call_up_one(struct requeue *requeue, struct requeue_entry *e, int64_t now_ns) {
+	if (!requeue->calls.flush(requeue->calls.context, e->mta, e->id))
+		return now_ns + TURN_NS;
+	e->out_ns = now_ns;
+	return 0;
+}
+
 /* Returns when more may go. */
 static int64_t hand_out(struct requeue *requeue, const struct generation *generation,
-    uint32_t destination, uint32_t places, int64_t now_ns) {
+    uint32_t destination, const struct window_owner *owner, uint32_t places, int64_t now_ns) {
 	const struct rate_limit *rate = &generation->requeue_rate;
 	const struct requeue_destination *d = &requeue->store.destinations[destination];
 
@@ -318,11 +328,12 @@ static int64_t hand_out(struct requeue *requeue, const struct generation *genera
 		mta = &requeue->mtas[e->mta];
 		if (!rate_allows(rate, mta->tat_ns, now_ns))
 			return now_ns + rate_wait_ns(rate, mta->tat_ns, now_ns);
-		if (!requeue->calls.flush(requeue->calls.context, e->mta, e->id))
-			return now_ns + TURN_NS;
+		later_ns = d->is_paced ? requeue_pace_send(requeue, generation, entry, owner, now_ns) :
+		    call_up_one(requeue, e, now_ns);
+		if (later_ns != 0)
+			return later_ns;
 		mta->tat_ns = rate_after(rate, mta->tat_ns, now_ns);
 		engine_count(requeue->engine, COUNTER_REQUEUED, 1);
-		e->out_ns = now_ns;
 		places--;
 		if (!requeue_move(&requeue->store, entry, REQUEUE_OUT))
 			requeue_remove(&requeue->store, entry);
@@ -342,6 +353,7 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 		return INT64_MAX;
 	out = count_out(requeue, destination, now_ns);
 	if (requeue_held(d) == 0) {
+		requeue_pace_end(d);
 		requeue_drop_destination(&requeue->store, destination);
 		return INT64_MAX;
 	}
@@ -350,19 +362,20 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 	if (!d->down || view.window == 0)
 		windows_want(requeue->engine, &owner, &view, d->down ? requeue_held(d) :
 		    d->places[REQUEUE_DUE].count + out, now_ns);
+	requeue_pace_look(requeue, generation, d, &owner, &view, now_ns);
 	if (d->down)
 		return now_ns + TURN_NS;
 	if (view.observed || d->places[REQUEUE_DUE].count == 0)
 		return now_ns + QUIET_TURN_NS;
 	if (now_ns < d->until_ns)
 		return d->until_ns;
-	return hand_out(requeue, generation, destination,
+	return hand_out(requeue, generation, destination, &owner,
 	    view.window > out ? view.window - out : 0, now_ns);
 }
 
 int64_t requeue_turn(struct requeue *requeue, const struct generation *generation,
     int64_t now_ns) {
-	int64_t next_ns = INT64_MAX;
+	int64_t next_ns = INT64_MAX, going_ns;
 	uint32_t end, looks;
 
 	requeue_take_up(requeue, generation);
@@ -377,5 +390,8 @@ int64_t requeue_turn(struct requeue *requeue, const struct generation *generatio
 		if (at_ns < next_ns)
 			next_ns = at_ns;
 	}
+	going_ns = requeue_pace_turn(requeue, generation, now_ns);
+	if (going_ns < next_ns)
+		next_ns = going_ns;
 	return looks < end && next_ns > now_ns + TURN_NS ? now_ns + TURN_NS : next_ns;
 }

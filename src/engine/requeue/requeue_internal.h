@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "engine/destination/windows.h"
 #include "engine/requeue/requeue.h"
+#include "segment/hints/paced.h"
 #include "segment/file/layout.h"
 
 /*
@@ -38,7 +39,10 @@ enum requeue_place {
 struct requeue_entry {
 	char id[REQUEUE_ID_MAX + 1];
 	int64_t arrival_ns;	/* of the message */
-	int64_t out_ns;		/* OUT: when it was handed out */
+	union {
+		int64_t out_ns;		/* OUT: when it was handed out */
+		uint64_t addresses;	/* else those that wait, as in a pass; 0: not known */
+	};
 	uint32_t next_free;
 	uint32_t destination;
 	uint32_t position;	/* in its place */
@@ -58,6 +62,11 @@ struct requeue_destination {
 	char name[REQUEUE_NAME_MAX + 1];
 	bool used;
 	bool down;		/* nothing may go there, when it was looked at last */
+	bool was_paced;		/* its pace held mail; then, and while that waits: */
+	bool is_paced;		/* only mail goes that tokens are taken for here */
+	struct paced_slot *waits;	/* or NULL: no room */
+	int64_t interval_ns;	/* of its pace */
+	int64_t token_ns;	/* there is none before; 0: not known */
 	bool left;		/* the queue manager suspended a lane, and nothing was taken since */
 	uint32_t window;	/* when its mail was called up last */
 	int64_t until_ns;	/* nothing is handed out before */
@@ -146,12 +155,28 @@ struct requeue_mta {
 	struct requeue_taken taken[REQUEUE_TAKEN];
 };
 
+/* A message with a pass. */
+#define REQUEUE_GOING	64U
+struct requeue_going {
+	char id[REQUEUE_ID_MAX + 1];
+	struct window_owner owner;
+	uint32_t destination;
+	unsigned mta;
+	bool has_token;
+	int64_t made_ns;
+	int64_t pass;
+	struct paced_slot *waits;
+};
+
 struct requeue {
 	struct engine *engine;
 	struct requeue_calls calls;
 	struct requeue_store store;
 	uint64_t generation;		/* that the mtas are of */
 	struct requeue_mta mtas[GENERATION_MTAS_MAX];
+	struct siphash_key pass_key;
+	struct requeue_going going[REQUEUE_GOING];
+	uint32_t going_count;
 	uint32_t cursor;		/* destination that the next turn begins with */
 };
 
@@ -172,5 +197,23 @@ int64_t requeue_remembered_until_ns(struct requeue *requeue, const struct requeu
 /* A pause, longer each time until something gets through; messages that were handed out
  * together make one. */
 void requeue_pause(struct requeue_destination *d, int64_t now_ns);
+
+/* --- requeue_paces.c ----------------------------------------------------------------- */
+
+/* An address more of a message that waits. */
+void requeue_pace_address(const struct requeue *requeue, struct requeue_entry *e,
+    const char *address);
+/* Does its mail wait for its pace? */
+void requeue_pace_look(struct requeue *requeue, const struct generation *generation,
+    struct requeue_destination *d, const struct window_owner *owner,
+    const struct window_view *view, int64_t now_ns);
+void requeue_pace_end(struct requeue_destination *d);
+/* Takes a token for a message that is due, which is called up soon: 0; or when there is one. */
+int64_t requeue_pace_send(struct requeue *requeue, const struct generation *generation,
+    uint32_t entry, const struct window_owner *owner, int64_t now_ns);
+/* Calls up those whose time has come; returns when to come again. */
+int64_t requeue_pace_turn(struct requeue *requeue, const struct generation *generation,
+    int64_t now_ns);
+void requeue_pace_forget(struct requeue *requeue, unsigned mta);
 
 #endif

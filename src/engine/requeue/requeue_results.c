@@ -64,6 +64,11 @@ static bool is_of_held_class(const struct requeue_result *result) {
 	    begins_with((struct span){ behind, (size_t)(end - behind) }, " is held");
 }
 
+static bool is_by_pace(const struct requeue_result *result) {
+	return result->class == RESULT_SUSPENDED &&
+	    begins_with(result->words, ENGINE_PACE_BEGINS);
+}
+
 /* Held by the hint of a destination, a recipient or a class, or by the queue manager, which
  * suspended the lane: hints name other ones by now.  Not by a class that is full. */
 static bool is_passing_hold(const struct requeue_result *result) {
@@ -108,10 +113,10 @@ static bool make(struct requeue *requeue, const struct generation *generation,
 /* It waits; if nothing holds its destination it was held by an answer of before, and is
  * to be tried again. */
 static void put(struct requeue *requeue, uint32_t entry,
-    const struct requeue_result *result, int64_t now_ns) {
+    const struct requeue_result *result, const char *recipient, int64_t now_ns) {
 	struct requeue_entry *e = &requeue->store.entries[entry];
 	struct requeue_destination *d = &requeue->store.destinations[e->destination];
-	bool again = is_passing_hold(result) && !d->down;
+	bool again = is_passing_hold(result) && !d->down, by_pace = is_by_pace(result);
 	/* the only one that was out: another one would not fare better just now */
 	bool in_vain = result->class != RESULT_SUSPENDED && e->place == REQUEUE_OUT &&
 	    d->places[REQUEUE_OUT].count == 1;
@@ -122,10 +127,13 @@ static void put(struct requeue *requeue, uint32_t entry,
 		d->left = true;
 	if (in_vain || (again && e->place == REQUEUE_OUT))
 		requeue_pause(d, now_ns);
-	else if (again && d->until_ns <= now_ns)
+	else if (again && !by_pace && d->until_ns <= now_ns)
 		d->until_ns = now_ns + REQUEUE_SETTLE_NS;
+	d->was_paced = d->was_paced || by_pace;
 	if (!requeue_move(&requeue->store, entry, again ? REQUEUE_DUE : REQUEUE_WAITING))
 		requeue_remove(&requeue->store, entry);
+	else if (d->was_paced)
+		requeue_pace_address(requeue, e, recipient);
 }
 
 /* The site took mail of a lane that the queue manager suspended as others of it were refused:
@@ -183,7 +191,7 @@ static bool note_mail(struct requeue *requeue, const struct generation *generati
 	if (waits(result)) {
 		if (entry != REQUEUE_NONE ||
 		    make(requeue, generation, result, name, now_ns, &entry))
-			put(requeue, entry, result, now_ns);
+			put(requeue, entry, result, has_recipient ? recipient : "", now_ns);
 		return true;
 	}
 	if (result->class == RESULT_OK && (entry == REQUEUE_NONE ||

@@ -248,6 +248,8 @@ bool requeue_move(struct requeue_store *store, uint32_t entry, enum requeue_plac
 	if (!reserve(&store->destinations[e->destination].places[place]))
 		return false;
 	take_out(store, entry);
+	if (e->place == REQUEUE_OUT)
+		e->addresses = 0;
 	e->place = place & 0x7;
 	insert(store, entry);
 	return true;

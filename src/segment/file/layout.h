@@ -3,7 +3,8 @@
  * What lies in the shared memory segment (DESIGN section 4): one file, no
  * pointers, every place fixed when it is made.
  *
- *	header | roles | listeners | class records | ring of lane uses | session shards
+ *	header | roles | listeners | class records | ring of lane uses | mail that waits for paces |
+ *	session shards
  *	| clients | destinations | relays | recipients held | accounts | what stands beside
  *	the destinations' shards | reasons | flights | attempts | grants | told | decisions
  *
@@ -372,6 +373,23 @@ struct lane_use_slot {
 };
 _Static_assert(sizeof(struct lane_use_slot) == 32, "four words");
 
+/* A destination whose mail waits for its pace (segment/hints/paced.h). */
+#define SEGMENT_PACED		128	/* a power of two */
+#define SEGMENT_PASSES		64	/* messages that may go, on their way to the hints file */
+struct paced_slot {
+	_Atomic uint64_t owner;
+	_Atomic int64_t beat_ns;	/* 0: nothing waits */
+	_Atomic uint64_t count;		/* of passes */
+	_Atomic int64_t last_ns;	/* the last pass */
+	_Atomic int64_t written_ns;	/* the last one that the hints file has */
+	uint64_t reserved[3];
+	struct {
+		_Atomic int64_t issued_ns;	/* stored last; 0: none */
+		_Atomic uint64_t word;
+	} passes[SEGMENT_PASSES];
+};
+_Static_assert(sizeof(struct paced_slot) % 64 == 0, "whole cache lines");
+
 /* A message that the queue role has a run made for (grants.h): the control word names
  * how many domains count and how; without a mode the place is free. */
 #define GRANT_PLACES		2048u	/* a power of two */
@@ -461,6 +479,7 @@ struct segment_header {
 	struct table_place relays;
 	struct table_place recipients;
 	uint64_t lane_uses_offset;
+	uint64_t paced_offset;		/* struct paced_slot */
 	uint64_t states_offset;		/* struct state_shard, one a shard of destinations */
 	uint64_t state_sets[STATE_SETS];	/* a bit for each destination */
 	uint64_t reasons_offset;
@@ -513,6 +532,7 @@ struct segment_header {
 	_Atomic uint64_t cluster_identity;
 	_Atomic uint64_t destinations_version;
 	_Atomic uint64_t lane_uses_next;
+	_Atomic uint32_t paced_used;	/* 0: no mail ever waited for a pace */
 	_Atomic uint64_t states_version;
 	_Atomic uint64_t recipients_version;
 	_Atomic int64_t accounts_since_ns;	/* logins are known since then; 0: there are no tables */

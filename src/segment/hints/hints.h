@@ -48,7 +48,7 @@
 #define HINTS_ANY_ROOM		UINT32_MAX
 #define HINTS_NO_PACE		UINT32_MAX
 #define HINTS_PACES_MAX		1024
-#define HINTS_PASSES		32	/* of one pace */
+#define HINTS_PASSES		64	/* of one pace */
 /* A message of a key that begins takes room of its group for so long: by then its connection
  * is counted by whoever says how much room there is. */
 #define HINTS_BEGINS_NS		(INT64_C(2) * 1000 * 1000 * 1000)
@@ -114,6 +114,7 @@ struct hint_say {
 	enum hints_kind kind;
 	struct hint_lanes lanes;	/* LANE: by which it goes */
 	char text[HINTS_TEXT_MAX + 1];	/* HELD: follows "retry:4.7.1 " */
+	bool paced;			/* its window has a pace; not for the file */
 	bool passing;			/* HELD: only until there is room; what is in none of its
 					 * lanes need not wait */
 };
@@ -175,7 +176,6 @@ struct hint_pace {
 	bool waits;
 	int64_t taken_ns;		/* tokens are taken until then, whoever took them */
 	int64_t counted_ns;		/* the same, for a reader that begins: by results */
-	int64_t active_ns;		/* the last result */
 	char text[HINTS_TEXT_MAX + 1];	/* follows "retry:4.7.1 " */
 };
 /* Paces of the file, and one that is given to a destination that had another, or none. */

@@ -150,7 +150,7 @@ struct hints_pace {
 	_Atomic int64_t interval_ns;	/* 0: nothing is kept back */
 	_Atomic uint32_t burst;
 	_Atomic uint32_t waits;
-	_Atomic int64_t taken_ns, counted_ns, active_ns;	/* struct hint_pace */
+	_Atomic int64_t taken_ns, counted_ns;	/* struct hint_pace */
 	struct hints_text text;
 	struct {
 		_Atomic int64_t issued_ns;	/* 0: none; before and after the word */

@@ -44,7 +44,6 @@ void hints_writer_set_pace(struct hints_writer *writer, uint32_t pace,
 	STORE(at->burst, say->burst);
 	STORE(at->taken_ns, say->taken_ns);
 	STORE(at->counted_ns, say->counted_ns);
-	STORE(at->active_ns, say->active_ns);
 	STORE(at->waits, say->waits ? 1 : 0);
 	atomic_store_explicit(&at->interval_ns, say->interval_ns, memory_order_release);
 }

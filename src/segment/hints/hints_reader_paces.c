@@ -14,7 +14,7 @@
 
 #define INTERVAL_MOST_NS	(INT64_C(86400) * NS_PER_SECOND)
 #define BURST_MOST	1000
-/* A result that is older tells of all that was taken before it. */
+/* A message that was counted so long ago is the last one that was taken. */
 #define SETTLED_NS	(10 * NS_PER_SECOND)
 /* All addresses of one message are asked for within that. */
 #define MESSAGE_NS	(100 * NS_PER_MS)
@@ -60,14 +60,14 @@ static uint32_t find_pass(const struct hints_reader *reader, const struct hints_
 
 /* The bucket as it is met first. */
 static void begin(const struct hints_reader *reader, const struct hints_pace *pace,
-    struct pace_taken *taken, uint32_t stamp, int64_t kept_ns) {
-	int64_t active_ns = RELAXED(pace->active_ns);
+    struct pace_taken *taken, uint32_t stamp, int64_t interval_ns, int64_t kept_ns) {
+	int64_t counted_ns = RELAXED(pace->counted_ns);
 
 	memset(taken, 0, sizeof(*taken));
 	taken->stamp = stamp;
-	taken->until_ns = RELAXED(pace->counted_ns);
+	taken->until_ns = counted_ns;
 	/* the process before us may have taken some that had no result yet: one is left */
-	if (active_ns > 0 && reader->now_ns - active_ns < SETTLED_NS &&
+	if (counted_ns > 0 && reader->now_ns < clock_bounded_ns(counted_ns) - interval_ns + SETTLED_NS &&
 	    taken->until_ns < reader->now_ns + kept_ns)
 		taken->until_ns = reader->now_ns + kept_ns;
 }
@@ -107,7 +107,7 @@ static const struct hints_pace *find_pace(const struct hints_reader *reader, uin
 
 /* Its bucket; NULL: no memory. */
 static struct pace_taken *find_taken(struct hints_reader *reader, const struct hints_pace *pace,
-    uint32_t number, int64_t kept_ns) {
+    uint32_t number, int64_t interval_ns, int64_t kept_ns) {
 	uint32_t stamp = atomic_load_explicit(&pace->text.stamp, memory_order_acquire) | 1;
 	struct pace_taken *taken;
 
@@ -117,7 +117,7 @@ static struct pace_taken *find_taken(struct hints_reader *reader, const struct h
 		return NULL;
 	taken = &reader->taken[number];
 	if (taken->stamp != stamp)
-		begin(reader, pace, taken, stamp, kept_ns);
+		begin(reader, pace, taken, stamp, interval_ns, kept_ns);
 	return taken;
 }
 
@@ -148,7 +148,7 @@ bool hints_reader_may_go(struct hints_reader *reader, uint32_t number, const cha
 	*token = (struct pace_token){ .from = NULL };
 	reader->paced_length = 0;
 	if (pace != NULL && !is_again)
-		token->from = find_taken(reader, pace, number, kept_ns);
+		token->from = find_taken(reader, pace, number, interval_ns, kept_ns);
 	if (token->from == NULL)
 		return true;
 	memcpy(reader->paced, address, length);

@@ -18,6 +18,9 @@
 #define MS	NS_PER_MS
 #define S	NS_PER_SECOND
 
+static struct pace pace;	/* of p.example */
+static struct pace_settings pace_settings;
+
 /* --- the engine's windows, as far as they are asked --------------------------------- */
 
 #define DESTINATIONS 8
@@ -79,6 +82,8 @@ bool windows_view(const struct engine *engine, const struct generation *generati
 	(void)now_ns;
 	*out = (struct window_view){ .known = d != NULL, .window = d == NULL ? 5 : d->window };
 	out->state = out->window == 0 ? WINDOW_DEAD : WINDOW_OPEN;
+	if (strcmp(owner->name, "p.example") == 0)
+		pace_look(&pace, &pace_settings, now_ns, &out->pace);
 	return out->known;
 }
 
@@ -122,6 +127,17 @@ bool windows_class_held(const struct engine *engine, const struct generation *ge
 	return class_held;
 }
 
+void windows_pace_take(struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, uint32_t most, int64_t now_ns, struct window_tokens *out) {
+	(void)engine;
+	(void)generation;
+	assert_string_equal(owner->name, "p.example");
+	*out = (struct window_tokens){ .is_paced = true };
+	while (out->taken < most &&
+	    (out->wait_ns = pace_take(&pace, &pace_settings, now_ns)) == 0)
+		out->taken++;
+}
+
 static unsigned wanted;		/* most places, since it was set to 0 */
 
 #ifdef WITH_CLUSTER
@@ -150,8 +166,11 @@ static struct {
 	struct generation generation;
 	char texts[64];
 } block;
-static struct segment_header header;
-static struct segment segment = { .header = &header };
+static struct {
+	struct segment_header header;
+	struct paced_slot slots[SEGMENT_PACED];
+} memory;
+static struct segment segment = { .header = &memory.header };
 static struct engine engine = { .segment = &segment };
 static struct requeue *requeue;
 static int64_t now_ns;
@@ -204,6 +223,10 @@ static inline int begin(void **state) {
 	held_recipient = NULL;
 	class_held = false;
 	now_ns = 1000 * S;
+	memset(&memory, 0, sizeof(memory));
+	memory.header.paced_offset = offsetof(__typeof__(memory), slots);
+	memset(&pace, 0, sizeof(pace));
+	pace_settings = pace_defaults;
 	return requeue_open(&requeue, &engine, &calls, &diag);
 }
 

@@ -44,6 +44,24 @@ TEST(a_burst_and_one_each_18_seconds) {
 	assert_int_equal(take(), 18 * SECOND);
 }
 
+TEST(until_when_tokens_are_taken) {
+	struct pace_settings settings = pace_defaults;
+	struct pace pace = { { 0, 0 } };
+	int64_t now_ns = INT64_C(1000) * 1000000000, second_ns = 1000000000;
+
+	settings.limit = (struct rate_limit){ .period_ns = 60 * second_ns, .count = 30, .burst = 4 };
+	assert_int_equal(pace_taken_ns(&pace, &settings, now_ns), 0);
+	for (int64_t i = 1; i <= 3; i++) {
+		assert_int_equal(pace_take(&pace, &settings, now_ns), 0);
+		assert_int_equal(pace_taken_ns(&pace, &settings, now_ns), now_ns + 2 * i * second_ns);
+	}
+	assert_int_equal(pace_taken_ns(&pace, &settings, now_ns + 60 * second_ns),
+	    now_ns + 6 * second_ns);
+	/* without a pace */
+	settings.limit.count = 0;
+	assert_int_equal(pace_taken_ns(&pace, &settings, now_ns), 0);
+}
+
 TEST(without_a_burst_one_by_one) {
 	begin(600, MINUTE, 0);
 	assert_int_equal(take(), 0);
