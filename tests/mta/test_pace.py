@@ -9,6 +9,7 @@ import signal
 import time
 
 from lib.outbound import REMOTE, Outbound
+from lib.pace import rate, worst
 from lib.postern import one_class
 from lib.sink import Sink
 from lib.testing import main
@@ -58,7 +59,7 @@ class World:
 
     def is_paced(self):
         answers = self.site.ask_often("x@paced.example", BURST + 2)
-        return answers[-1].startswith("OK retry:4.7.1 Postern: pace of paced.example: ")
+        return answers[-1].startswith("OK retry:4.7.1 Postern: pace of paced.example is ")
 
     def paced(self):
         return [address for address in self.sink.delivered if address.endswith("@paced.example")]
@@ -71,28 +72,15 @@ class World:
                           self.postfix.log_text())
 
 
-def worst(at):
-    """How many more were taken in any time than the pace alone gives."""
-    most = 0
-    for i, begin in enumerate(at):
-        for j in range(i, len(at)):
-            most = max(most, j - i + 1 - (at[j] - begin) * PER_MINUTE / 60)
-    return most
-
-
 def judge(test, world, count, text, least=None):
     at = world.sink.delivered.at
-    seconds = at[-1] - at[0]
-    waited = at[BURST:]
-    rate = (len(waited) - 1) / (waited[-1] - waited[0]) * 60
-    test.say(f"{text}: {len(at)} in {seconds:.1f} s, {worst(at):.1f} above the pace at most, "
-             f"{rate:.0f} a minute while mail waits")
-    test.check(worst(at) <= BURST + SLACK,
-               f"{text}: never more than the burst and {SLACK} above the pace ({worst(at):.1f})")
+    most, kept = worst(at, PER_MINUTE), rate(at[BURST:])
+    test.check(most <= BURST + SLACK,
+               f"{text}: never more than the burst and {SLACK} above the pace ({most:.1f})")
     test.equal((len(world.paced()), len(set(world.paced()))), (count, count),
                f"{text}: none is lost, none is sent twice")
     if least:
-        test.check(rate >= least * PER_MINUTE, f"{text}: at {rate:.0f} a minute")
+        test.check(kept >= least * PER_MINUTE, f"{text}: at {kept:.0f} a minute")
 
 
 def steady(test, world, count):

@@ -12,7 +12,8 @@ from lib.sendmail import find_root
 from lib.testing import main
 
 HOSTS = {"198.51.100.11": "h1.slow.example", "198.51.100.12": "h2.slow.example",
-         "198.51.100.13": "h3.slow.example", "198.51.100.21": "mx1.big.example",
+         "198.51.100.13": "h3.slow.example", "198.51.100.14": "h4.slow.example",
+         "198.51.100.21": "mx1.big.example",
          "198.51.100.22": "mx2.big.example", "198.51.100.19": "dead.slow.example"}
 MX = {"one.cust.example": ["mx1.big.example"], "two.cust.example": ["mx2.big.example"]}
 CLASSES = [outbound_class("all", '"*"', 1000)]
@@ -22,6 +23,7 @@ SETTINGS = f"""providers = "{PROVIDERS}";
 window = {{ initial_destination_concurrency = 3; destination_concurrency_limit = 3; }};
 destinations = ( {{ match = [ "h2.slow.example" ];
     window = {{ initial_destination_concurrency = 5; destination_concurrency_limit = 20; }}; }},
+  {{ match = [ "h4.slow.example" ]; pace = "30/1m"; pace_burst = 2; }},
   {{ match = [ "provider:big" ];
     window = {{ initial_destination_concurrency = 1; destination_concurrency_limit = 1; }}; }} );
 """
@@ -128,6 +130,26 @@ def dead(test, site):
     site.drain()
     test.equal(len(set(site.delivered())), 7, "resumed: all is delivered")
     test.equal(len(site.delivered()), 7, "each once")
+
+
+def paced(test, site):
+    """Two go at once, the others when they have tokens; its deliveries take none again."""
+    site.forget()
+    recipients = [f"u{n}@h4.slow.example" for n in range(4)]
+    for recipient in recipients:
+        site.submit(recipient)
+    site.finish(site.runs(2))
+    test.equal(len(site.delivered()), 2, "paced: as many as the burst go")
+    test.check(re.search(r"451 4\.7\.1 deferred by Postern: pace of h4\.slow\.example is 30/1m id "
+                         r"[0-9a-z]{12}", site.syslog()), "paced: the log says so")
+    site.learn()
+
+    def more():
+        site.finish(site.runs())
+        return len(site.delivered()) > 2
+    test.within(2.5, more, "paced: another one goes within two seconds")
+    test.wait_for(lambda: more() and len(site.delivered()) == 4, "paced: all is delivered")
+    test.equal(site.delivered(), recipients, "each once")
 
 
 def held_by_hand(test, site):
@@ -250,6 +272,7 @@ def body(test):
     no_more_than_the_window(test, site)
     a_server_with_a_limit(test, site)
     dead(test, site)
+    paced(test, site)
     held_by_hand(test, site)
     a_provider(test, site)
     by_mailertable(test, site)

@@ -230,6 +230,8 @@ static void undo_unknown(const struct ctl *ctl, const struct decided *d,
 		add_name(out, decided_text(d, DECIDED_WINDOW_OF));
 		add_number(out, "--window", d->limit + 1);
 		break;
+	case REASON_PACE:
+		break;
 	default:
 		undo_limit(ctl, d, out);
 	}

@@ -157,6 +157,10 @@ struct window_tokens {
 void windows_pace_take(struct engine *engine, const struct generation *generation,
     const struct window_owner *owner, uint32_t most, int64_t now_ns, struct window_tokens *out);
 
+/* The same, and takes none. */
+void windows_pace_see(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, uint32_t most, int64_t now_ns, struct window_tokens *out);
+
 /* A pace of that name as a journal kept it, age_ns after its last change (0: not known): by
  * the clock of now. */
 void windows_pace_restore(const struct engine *engine, const struct generation *generation,
@@ -174,6 +178,7 @@ enum window_answer {
 	WINDOW_GO,		/* a place was taken, or the process has it already */
 	WINDOW_GO_CANARY,	/* the same, above the window */
 	WINDOW_FULL,		/* as many as may are in flight */
+	WINDOW_PACED,		/* no token of its pace is left */
 	WINDOW_SUSPENDED,	/* dead or held */
 	WINDOW_UNUSABLE,	/* shared state: let it go; no place was taken */
 };
@@ -206,11 +211,12 @@ struct window_question {
 };
 struct window_asked {
 	enum window_answer answer;
-	bool observed;		/* FULL, SUSPENDED: decided so, but it may go (and holds a
+	bool observed;		/* FULL, PACED, SUSPENDED: decided so, but it may go (and holds a
 				 * place, so that the counts are right) */
 	uint32_t window, in_flight;	/* its own place counted */
 	uint32_t level;		/* the place that it got; 0: none */
 	int64_t until_ns;	/* SUSPENDED */
+	int64_t interval_ns;	/* PACED: of the pace */
 	uint64_t event;		/* SUSPENDED: id of what says so; 0: not known */
 	char reason[WINDOW_REASON_MAX + 1];
 };

@@ -225,6 +225,21 @@ static uint32_t most_here(const struct window_asking *asking) {
 	return most < window ? most : window;
 }
 
+/* Each message takes one, whatever number of recipients. */
+static void take_token(struct window_asking *asking) {
+	struct window_asked *out = asking->out;
+	struct pace_view view;
+
+	if ((out->answer != WINDOW_GO && out->answer != WINDOW_GO_CANARY) ||
+	    is_same_message(asking))
+		return;
+	if (windows_pace_take_held(&asking->lock, &asking->rules, asking->now_ns) == 0)
+		return;
+	pace_look(&asking->lock.state.pace, &asking->rules.pace, asking->now_ns, &view);
+	out->answer = WINDOW_PACED;
+	out->interval_ns = view.interval_ns;
+}
+
 /* Under the lock. */
 static void answer(struct window_asking *asking, bool observe) {
 	struct destination_state *state = &asking->lock.state;
@@ -237,10 +252,11 @@ static void answer(struct window_asking *asking, bool observe) {
 	out->window = window_now(&state->window, &asking->rules.settings, asking->now_ns);
 	asking->most = most_here(asking);
 	out->answer = decide(asking);
+	take_token(asking);
 	if (asking->most < out->window)
 		out->window = asking->most;
-	out->observed = observe &&
-	    (out->answer == WINDOW_FULL || out->answer == WINDOW_SUSPENDED);
+	out->observed = observe && (out->answer == WINDOW_FULL ||
+	    out->answer == WINDOW_PACED || out->answer == WINDOW_SUSPENDED);
 	if (out->answer == WINDOW_SUSPENDED)
 		out->until_ns = state->window.until_ns;
 	if (out->answer == WINDOW_GO || out->answer == WINDOW_GO_CANARY || out->observed)
@@ -272,7 +288,8 @@ static void count(struct engine *engine, const struct window_asked *out) {
 		engine_count(engine, COUNTER_CANARIES, 1);
 	if (out->observed)
 		engine_count(engine, COUNTER_WINDOW_HOLDS_OBSERVED, 1);
-	else if (out->answer == WINDOW_FULL || out->answer == WINDOW_SUSPENDED)
+	else if (out->answer == WINDOW_FULL || out->answer == WINDOW_PACED ||
+	    out->answer == WINDOW_SUSPENDED)
 		engine_count(engine, COUNTER_WINDOW_HOLDS, 1);
 }
 

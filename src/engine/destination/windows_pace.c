@@ -63,6 +63,26 @@ void windows_pace_take(struct engine *engine, const struct generation *generatio
 	    now_ns);
 }
 
+void windows_pace_see(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner, uint32_t most, int64_t now_ns, struct window_tokens *out) {
+	struct destination_window found;
+	struct window_rules rules;
+	struct pace pace = { { 0, 0 } };
+
+	*out = (struct window_tokens){ .taken = most };
+	if (owner->kind == DESTINATION_NONE)
+		return;
+	windows_rules(generation, windows_mta(engine, generation, owner), owner, &rules);
+	if (states_find(engine->segment, owner->name, strlen(owner->name), &found))
+		pace = found.state.pace;
+	if (!rules.is_paced && !pace_is_learned(&pace))
+		return;
+	out->is_paced = true;
+	out->taken = 0;
+	while (out->taken < most && (out->wait_ns = pace_take(&pace, &rules.pace, now_ns)) == 0)
+		out->taken++;
+}
+
 void windows_pace_restore(const struct engine *engine, const struct generation *generation,
     const char *name, int64_t age_ns, int64_t now_ns, struct pace *pace) {
 	struct window_owner owner;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "engine/destination/windows_internal.h"
 #include "engine/hints/hints_internal.h"
@@ -70,22 +71,6 @@ static struct hint_paced *add(struct engine_hints *hints, uint64_t hash) {
 	return &hints->paces[at];
 }
 
-/* "120/1m", as long a time as makes it one message at least. */
-static const char *pace_text(int64_t interval_ns, char out[32]) {
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = { { "1m", 60 * NS_PER_SECOND }, { "1h", 3600 * NS_PER_SECOND },
-		{ "1d", 86400 * NS_PER_SECOND } };
-	unsigned unit = 0;
-
-	while (unit < 2 && interval_ns > units[unit].ns / 10)
-		unit++;
-	(void)text_append(out, 32, 0, "%lld/%s", (long long)((units[unit].ns + interval_ns / 2) /
-	    interval_ns), units[unit].name);
-	return out;
-}
-
 /* Records of one window share its burst. */
 static uint32_t sharers(const struct engine_hints *hints, const struct hint_paced *paced) {
 	uint32_t count = 0;
@@ -101,7 +86,7 @@ static void say_pace(const struct engine_hints *hints, const struct hint_paced *
 	struct window_rules rules;
 	struct pace_view view;
 	uint32_t count = sharers(hints, paced);
-	char text[32];
+	char text[PACE_TEXT_MAX];
 
 	memset(say, 0, sizeof(*say));	/* it is compared */
 	say->waits = waits;
@@ -118,7 +103,7 @@ static void say_pace(const struct engine_hints *hints, const struct hint_paced *
 	say->counted_ns = pace_taken_ns(&found.state.pace, &rules.pace, hints->now_ns);
 	say->taken_ns = waits || count > 1 || hints->generation->mta_count > 1 ?
 	    say->counted_ns : paced->said.taken_ns;
-	(void)text_append(say->text, sizeof(say->text), 0, ENGINE_PACE_BEGINS "%s: %s%s",
+	(void)text_append(say->text, sizeof(say->text), 0, ENGINE_PACE_BEGINS "%s is %s%s",
 	    paced->owner.name, pace_text(view.interval_ns, text), view.is_learned ? " (learned)" : "");
 }
 

@@ -85,6 +85,7 @@ struct outbound_answer {
 	char owner[SEGMENT_NAME_MAX + 1]; /* of the window that was asked; "": none was */
 	bool canary;			/* admitted above the window, to find out */
 	int64_t until_ns;		/* what is held, suspended: INT64_MAX: until resumed */
+	int64_t interval_ns;		/* what its pace holds: between two messages */
 	uint64_t cause;			/* id of the suspension or hold; 0: none, or not known */
 	char why[OUTBOUND_WHY_MAX + 1];	/* the reason of that, printable; or "" */
 };

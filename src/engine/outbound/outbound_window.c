@@ -101,6 +101,10 @@ static void take_answer(struct engine *engine, const struct window_asked *asked,
 		decision->count = asked->in_flight;
 		decision->limit = asked->window;
 		return;
+	case WINDOW_PACED:
+		hold(engine, asked->observed, REASON_PACE, out);
+		out->interval_ns = asked->interval_ns;
+		return;
 	case WINDOW_SUSPENDED:
 		hold(engine, asked->observed, REASON_SUSPENDED, out);
 		out->until_ns = asked->until_ns;

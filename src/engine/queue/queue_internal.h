@@ -144,6 +144,7 @@ struct dest {
 	SLIST_ENTRY(dest) of_changed;
 	uint32_t class_index;
 	uint32_t window, in_flight;
+	uint32_t tokens;		/* of its pace; UINT32_MAX: there is none */
 	uint32_t claims;		/* of live runs, 64ths of a place */
 	uint32_t runs, stalls;		/* live ones that may go there; and that stall there */
 	uint32_t tries;			/* runs, but for those that stall elsewhere */

@@ -57,11 +57,31 @@ static void learn_window(struct dest *d, const struct window_view *view, int64_t
 	d->resumed_ns = view->resumed_ns;
 }
 
+/* Each message takes a token when its run asks: those that did not yet are to find theirs. */
+static void look_at_pace(struct queue *queue, struct dest *d) {
+	uint32_t claimed = (d->claims + 63) / 64;
+	uint32_t taken = claimed > d->in_flight ? claimed : d->in_flight;
+	uint32_t to_ask = taken - d->in_flight;
+	struct window_tokens tokens;
+
+	windows_pace_see(queue->engine, queue->generation, &d->owner, QUEUE_RUN_IDS_MAX,
+	    queue->now_ns, &tokens);
+	if (!tokens.is_paced)
+		return;
+	d->tokens = tokens.taken > to_ask ? tokens.taken - to_ask : 0;
+	d->canary = d->canary && d->tokens > 0;
+	if (taken + d->tokens < d->window)
+		d->window = taken + d->tokens;
+	if (d->tokens == 0 && d->blocked_ns < queue->now_ns + tokens.wait_ns)
+		d->blocked_ns = queue->now_ns + tokens.wait_ns;
+}
+
 /* TURN, SUSPENDED or WINDOW. */
 static enum queue_wait look_at_window(struct queue *queue, struct dest *d) {
 	struct window_view view;
 	bool stopped;
 
+	d->tokens = UINT32_MAX;
 	if (d->owner.kind == DESTINATION_NONE)
 		return QUEUE_WAITS_FOR_TURN;
 	(void)windows_view(queue->engine, queue->generation, &d->owner, queue->now_ns, &view);
@@ -81,6 +101,8 @@ static enum queue_wait look_at_window(struct queue *queue, struct dest *d) {
 		d->until_ns = view.until_ns;
 		return QUEUE_WAITS_SUSPENDED;
 	}
+	if (view.pace.interval_ns != 0)
+		look_at_pace(queue, d);
 	return queue_room(d) == 0 || queue->now_ns < d->blocked_ns ? QUEUE_WAITS_WINDOW :
 	    QUEUE_WAITS_FOR_TURN;
 }

@@ -43,10 +43,15 @@ static bool is_in_run(const struct run *run, const struct dest *d) {
 	return false;
 }
 
+/* For another message of the run: each takes one. */
+static bool has_tokens(const struct building *b, const struct dest *d) {
+	return d->tokens == UINT32_MAX || b->run->count == 0;
+}
+
 /* May the dest be in the run, besides the one that it is built for? */
 static bool goes_along(struct building *b, struct dest *d) {
 	if (is_in_run(b->run, d))
-		return true;
+		return has_tokens(b, d);
 	return !b->alone && b->run->dest_count < RUN_DESTS_MAX &&
 	    queue_look_again(b->queue, d) == QUEUE_WAITS_FOR_TURN &&
 	    !queue_is_doubtful(d) && d->slow_ns <= b->now_ns &&
@@ -64,7 +69,8 @@ static uint32_t mark_parts(struct building *b, struct message *m) {
 	/* a look may set others of the message aside */
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message)
 		if (part_may_go(p))
-			p->chosen = p->dest == b->lead || goes_along(b, p->dest);
+			p->chosen = p->dest == b->lead ? has_tokens(b, p->dest) :
+			    goes_along(b, p->dest);
 	for (struct part *p = m->parts; p != NULL; p = p->next_of_message) {
 		p->chosen = p->chosen && part_may_go(p);
 		count += p->chosen;
@@ -178,7 +184,9 @@ static void add_followers(struct building *b, const struct dest *only, uint32_t 
 static uint32_t most_for_lead(const struct building *b) {
 	uint32_t room = queue_room(b->lead);
 
-	return b->run->count + share_of(b->lead->placed + 1, room < b->free ? room : b->free) - 1;
+	/* over one connection go only messages that need no tokens */
+	return b->lead->tokens != UINT32_MAX ? b->run->count :
+	    b->run->count + share_of(b->lead->placed + 1, room < b->free ? room : b->free) - 1;
 }
 
 /* --- the run ------------------------------------------------------------------------------ */

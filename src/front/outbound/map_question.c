@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "engine/decision/decided.h"
 #include "engine/outbound/outbound.h"
@@ -162,13 +163,19 @@ static size_t deferral(const struct generation *generation,
 	const struct answer *answer = &out_answer->answer;
 	const char *class = answer->class_index == CLASS_NO_RULE ? "" :
 	    generation_text(generation, generation_class(generation, answer->class_index)->name);
-	char text[512] = "DEFER ";
+	char text[512] = "DEFER ", pace[PACE_TEXT_MAX];
 
 	switch (answer->decision.reason) {
 	case REASON_WINDOW_FULL:
 		append_plain(text, sizeof(text), out_answer->owner);
 		text_append(text, sizeof(text), strlen(text), " has %u of %u deliveries",
 		    answer->decision.count, answer->decision.limit);
+		break;
+	case REASON_PACE:
+		text_append(text, sizeof(text), strlen(text), "pace of ");
+		append_plain(text, sizeof(text), out_answer->owner);
+		text_append(text, sizeof(text), strlen(text), " is %s",
+		    pace_text(out_answer->interval_ns, pace));
 		break;
 	case REASON_SUSPENDED:
 		tell_held("", out_answer->owner, out_answer, now_ns, text, sizeof(text));

@@ -220,6 +220,37 @@ TEST_IN(NULL, close_site, a_canary_goes_above) {
 	assert_false(view_of("d.example").canary_out);
 }
 
+static const char paced[] = CONFIGURATION
+    "destinations = ( { match = [ \"d.example\" ]; pace = \"6/1m\"; pace_burst = 2; } );\n";
+
+TEST_IN(NULL, close_site, each_message_takes_a_token) {
+	struct window_asked asked;
+
+	begin(paced);
+	for (int i = 0; i < 3; i++)
+		p[i] = process(100 + i);
+	assert_int_equal(ask(p[0], "d.example", "q0").answer, WINDOW_GO);
+	/* its other recipients, and the same once it is connected */
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ask(p[0], "d.example", "q0").answer, WINDOW_GO);
+	now_ns += NS_PER_MS;
+	assert_int_equal(ask(p[1], "d.example", "q1").answer, WINDOW_GO);
+	asked = ask(p[2], "d.example", "q2");
+	assert_int_equal(asked.answer, WINDOW_PACED);
+	assert_false(asked.observed);
+	assert_int_equal(asked.interval_ns, 10 * NS_PER_SECOND);
+	assert_int_equal(view_of("d.example").in_flight, 2);
+	/* its next message has none either; other destinations have no pace */
+	assert_int_equal(ask(p[0], "d.example", "q3").answer, WINDOW_PACED);
+	assert_int_equal(ask(p[2], "other.example", "q2").answer, WINDOW_GO);
+	/* results take none */
+	result("d.example", "q0", true);
+	result("d.example", "q1", true);
+	pass(10);
+	assert_int_equal(ask(p[2], "d.example", "q2").answer, WINDOW_GO);
+	assert_int_equal(ask(p[1], "d.example", "q3").answer, WINDOW_PACED);
+}
+
 TEST_IN(NULL, close_site, the_suspended_are_told_why) {
 	struct window_asked asked;
 

@@ -27,7 +27,7 @@ static unsigned went(const char *domain, unsigned questions) {
 TEST_IN(world_open, world_close, a_destination_keeps_its_pace) {
 	begin(PACE);
 	assert_int_equal(went("a.example", 10), 3);
-	assert_string_equal(look_up("a.example")->text, "Postern: pace of a.example: 30/1m");
+	assert_string_equal(look_up("a.example")->text, "Postern: pace of a.example is 30/1m");
 	assert_int_equal(went("b.example", 10), 10);
 	turn(2 * S);
 	assert_int_equal(went("a.example", 10), 1);

@@ -5,7 +5,7 @@
 #include "segment/hints/hints.h"
 #include "segment/hints/lane_uses.h"
 
-#define TEXT	"Postern: pace of p.example: 60/1m"
+#define TEXT	"Postern: pace of p.example is 60/1m"
 
 /* What the keeper does 60 ms later. */
 static int64_t carried;

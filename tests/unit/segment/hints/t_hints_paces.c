@@ -23,7 +23,7 @@ static void set(const struct hint_pace *say) {
 /* One in two seconds, three at once. */
 static struct hint_pace two_seconds(void) {
 	return (struct hint_pace){ .interval_ns = 2 * SECOND, .burst = 3,
-		.text = "Postern: pace of a.example: 30/1m" };
+		.text = "Postern: pace of a.example is 30/1m" };
 }
 
 static int set_up(void **state) {
@@ -90,7 +90,7 @@ static void new_reader(void) {
 
 TEST_IN(set_up, tear_down, as_many_as_the_pace_and_the_burst_allow) {
 	assert_int_equal(count(10), 3);
-	assert_string_equal(ask("u@a.example").text, "Postern: pace of a.example: 30/1m");
+	assert_string_equal(ask("u@a.example").text, "Postern: pace of a.example is 30/1m");
 	now_ns += 2 * SECOND - 1;
 	assert_int_equal(count(10), 0);
 	now_ns += 1;
