@@ -93,19 +93,6 @@ static void write_log(const char *path, unsigned lines, enum mix mix) {
 	fclose(out);
 }
 
-/* As feed_logs.c does it. */
-static bool read_chunk(struct followed_log *log, struct followed_reader *reader) {
-	struct followed_file *file = &log->files[0];
-	struct followed_line lines[FOLLOWED_LINES];
-	unsigned count;
-
-	if (!followed_file_read(file, reader, feed.now_ns))
-		return reader->more;
-	while ((count = followed_file_lines(file, reader, lines)) > 0)
-		feed_lines(&feed, 3, file, reader, lines, count, false);
-	return reader->more;
-}
-
 /* The whole file, as a feed reads it that finds a lot behind. */
 static int64_t read_log(const char *path, char *chunk) {
 	const struct feed_keeper keeper = engine_feed_keeper(site.engine);
@@ -114,18 +101,17 @@ static int64_t read_log(const char *path, char *chunk) {
 	struct followed_reader reader = { .buffer = chunk, .buffer_size = CHUNK,
 		.keeper = &keeper, .counts = &log.counts };
 	int64_t began_ns = clock_thread_cpu_ns(), took_ns;
-	bool more;
 
 	followed_log_open(&log, path, &start, &keeper, clock_now_ns());
 	do {
 		feed.now_ns = clock_now_ns();
 		feed.wall_ms = clock_wall_ms();
-		more = read_chunk(&log, &reader);
+		feed_file(&feed, 3, &log.files[0], &reader, false);
 		tally.lines += feed.tally.lines;
 		tally.deliveries += feed.tally.deliveries;
 		tally.broken += feed.tally.broken;
 		feed_count(&feed);
-	} while (more);
+	} while (reader.more);
 	took_ns = clock_thread_cpu_ns() - began_ns;
 	followed_log_close(&log);
 	engine_feed_logs_keep(site.engine, NULL, 0);

@@ -122,11 +122,13 @@ static void tell_delivery(struct connection *c, unsigned mtas, const struct even
 	struct feed *feed = c->feed;
 	int64_t ago_ms = line->ended_ms == 0 ? 0 : feed->wall_ms - line->ended_ms;
 	struct feed_origin origin = { .log = c->origin, .offset = c->lines };
+	const struct log_line told = { .kind = LOG_LINE_DELIVERY, .head = { "", 0 },
+		.delivery = line->delivery };
 
 	if (ago_ms > 0 && ago_ms < feed->now_ns / NS_PER_MS)
 		origin.ended_ns = feed->now_ns - ago_ms * NS_PER_MS;
 	origin.slack_ns = NS_PER_MS;
-	feed_delivery(feed, mtas, &line->delivery, &origin);
+	(void)feed_line(feed, mtas, &told, &origin, false);
 }
 
 /* From now on lines are known by their numbers: what somebody sends once more, as he did

@@ -57,7 +57,7 @@ struct feed {
 	int64_t beat_ns;
 	unsigned unbeaten;	/* what took locks since the last sign of life */
 	struct feed_tally tally;
-	struct log_line lines[FOLLOWED_LINES];	/* of a log: room for feed_lines */
+	struct log_line lines[FOLLOWED_LINES];	/* of a log: room for feed_file */
 	bool wants_help;	/* a log has to be opened by root: the loop ends */
 };
 
@@ -72,24 +72,21 @@ void feed_beat_now(struct feed *feed);
 
 /* --- feed_lines.c ----------------------------------------------------------------- */
 
-/* The next lines of a file of these mail servers' logs, one by one, when what is known of all their
- * destinations is being fetched; that something came of one is kept. */
-void feed_lines(struct feed *feed, unsigned mtas, struct followed_file *file,
-    const struct followed_reader *reader, const struct followed_line *lines, unsigned count,
-    bool behind);
+/* Reads what has come in the log files, and sees to it that the rest is read soon. */
+void feed_logs_turn(struct feed *feed);
 
-/* One line of a log of these mail servers (bit i: number i of the generation).  Its
- * `origin` says where it was read; `behind`: it may be old.  True: something came of
- * it. */
+/* A buffer of a file of these mail servers' logs (bit i: number i of the generation).  `behind`:
+ * its lines may be old. */
+void feed_file(struct feed *feed, unsigned mtas, struct followed_file *file,
+    struct followed_reader *reader, bool behind);
+
+/* One line that was read, or a delivery result that was told as if by one.  Its `origin` says
+ * where it was read.  True: something came of it. */
 bool feed_line(struct feed *feed, unsigned mtas, const struct log_line *line,
     struct feed_origin *origin, bool behind);
-/* The same of one that came alone, and was not read. */
+/* One that came alone, and was not read. */
 bool feed_text(struct feed *feed, unsigned mtas, struct span text,
     struct feed_origin *origin, bool behind);
-
-/* One delivery result, however it was told. */
-void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
-    const struct feed_origin *origin);
 
 /* Counts what was tallied. */
 void feed_count(struct feed *feed);
@@ -122,12 +119,34 @@ void feed_source_tell(struct feed_source *source, int error, const char *why);
 
 /* --- feed_logs.c -------------------------------------------------------------------- */
 
+#define FEED_CHUNK_BYTES	((size_t)256 << 10)
+_Static_assert(FEED_CHUNK_BYTES >= FOLLOWED_BUFFER_MIN, "a line and its end fit");
+
+struct feed_log {
+	struct feed_source source;	/* behind: there was more than one chunk to read */
+	struct followed_log log;
+	unsigned watched;	/* files whose directories are watched */
+	int64_t between_ns;	/* since when its name is not there, or 0 */
+	bool refused_to_root;
+};
+
+struct feed_logs {
+	struct feed_sources logs;	/* struct feed_log */
+	const struct feed_setup *setup;	/* during the first turn */
+	struct event *soon;
+	struct event *changed;
+	int inotify;
+	char *chunk;
+};
+
 /* 0, or -1 with *diag.  `setup` lives until feed_logs_begin returns. */
 int feed_logs_open(struct feed *feed, struct diag *diag);
 /* The first turn, with what was opened for us. */
 void feed_logs_begin(struct feed *feed, const struct feed_setup *setup);
-/* Reads what has come, and sees to it that the rest is read soon. */
-void feed_logs_turn(struct feed *feed);
+/* Those of the generation. */
+void feed_logs_take_up(struct feed *feed);
+/* After it was read: is it still the log, can it be read, and what is to be told of it? */
+void feed_log_tend(struct feed *feed, struct feed_log *log);
 void feed_logs_close(struct feed *feed);
 
 /* --- feed_journals.c ------------------------------------------------------------------ */

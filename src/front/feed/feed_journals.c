@@ -95,6 +95,7 @@ static bool on_line(void *context, const struct followed_journal *journal,
 	struct log_line read;
 
 	(void)mail_log_scan(line->text, line->length, &read);
+	j->feed->tally.lines += mtas != 0;
 	if (mtas != 0)
 		return feed_line(j->feed, mtas, &read, &origin, j->source.behind);
 	count_forged(j, &read, line->uid);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
-/* Lines and deliveries on their way to the engine.  Anything may stand in a line; the
- * readers of wire/ say what it is. */
+/* Lines of logs on their way to the engine.  A turn reads a chunk of each log file; while there
+ * is more the next one follows at once.  Anything may stand in a line; the readers of wire/ say
+ * what it is. */
 #include "front/feed/feed_internal.h"
 
 #include <string.h>
@@ -98,24 +99,6 @@ static void tell_requeue(struct feed *feed, const struct delivery *delivery,
 	front_requeue_result(feed->requeue, feed->generation, &result, feed->now_ns);
 }
 
-void feed_delivery(struct feed *feed, unsigned mtas, const struct delivery *delivery,
-    const struct feed_origin *origin) {
-	struct feed_outcome outcome;
-
-	feed->tally.deliveries++;
-	feed_beat(feed);
-	outcome = engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
-	    feed->now_ns);
-	if (outcome.judgement == NULL)
-		return;
-	tell_requeue(feed, delivery, outcome.judgement, origin);
-#ifdef WITH_ACCOUNTS
-	if (feed->generation->accounts.count > 0 && !outcome.repeated)
-		engine_account_result(feed->engine, feed->generation, mtas, delivery,
-		    outcome.judgement, feed->now_ns);
-#endif
-}
-
 /* When it was written, at the latest; INT64_MIN: long ago, nobody knows when. */
 static int64_t written_ns(struct feed *feed, struct span head, bool behind) {
 	int64_t ms, ago_ms;
@@ -170,22 +153,15 @@ static void tell_queue(struct feed *feed, unsigned mtas, const struct log_line *
 	engine_feed_told(feed->engine, &line->delivery, &told, origin);
 }
 
-bool feed_text(struct feed *feed, unsigned mtas, struct span text, struct feed_origin *origin,
-    bool behind) {
-	struct log_line line;
-
-	(void)mail_log_scan(text.text, text.length, &line);
-	return feed_line(feed, mtas, &line, origin, behind);
-}
-
-bool feed_line(struct feed *feed, unsigned mtas, const struct log_line *line,
-    struct feed_origin *origin, bool behind) {
+/* What else a log tells. */
+static void tell_other(struct feed *feed, unsigned mtas, const struct log_line *line,
+    const struct feed_origin *origin, bool behind) {
 	unsigned mta;
 
-	feed->tally.lines++;
 	switch (line->kind) {
 	case LOG_LINE_FOREIGN:
 	case LOG_LINE_OTHER:
+	case LOG_LINE_DELIVERY:
 		break;
 	case LOG_LINE_SESSION:
 		tell_end(feed, mtas, line, behind);
@@ -210,38 +186,103 @@ bool feed_line(struct feed *feed, unsigned mtas, const struct log_line *line,
 		feed->tally.broken++;
 		tell_queue(feed, mtas, line, origin);
 		break;
-	case LOG_LINE_DELIVERY:
-		date(feed, line->head, behind, origin);
-		feed_delivery(feed, mtas, &line->delivery, origin);
-		tell_queue(feed, mtas, line, origin);
-		return true;
 	}
-	return false;
 }
 
-void feed_lines(struct feed *feed, unsigned mtas, struct followed_file *file,
-    const struct followed_reader *reader, const struct followed_line *lines, unsigned count,
+/* --- the way of a line -------------------------------------------------------------- */
+
+bool feed_line(struct feed *feed, unsigned mtas, const struct log_line *line,
+    struct feed_origin *origin, bool behind) {
+	const struct delivery *delivery = &line->delivery;
+	struct feed_outcome outcome;
+
+	if (line->kind != LOG_LINE_DELIVERY) {
+		tell_other(feed, mtas, line, origin, behind);
+		return false;
+	}
+	date(feed, line->head, behind, origin);
+	feed->tally.deliveries++;
+	feed_beat(feed);
+	outcome = engine_feed_delivery(feed->engine, feed->generation, mtas, delivery, origin,
+	    feed->now_ns);
+	if (outcome.judgement != NULL)
+		tell_requeue(feed, delivery, outcome.judgement, origin);
+#ifdef WITH_ACCOUNTS
+	if (outcome.judgement != NULL && feed->generation->accounts.count > 0 &&
+	    !outcome.repeated)
+		engine_account_result(feed->engine, feed->generation, mtas, delivery,
+		    outcome.judgement, feed->now_ns);
+#endif
+	tell_queue(feed, mtas, line, origin);
+	return true;
+}
+
+bool feed_text(struct feed *feed, unsigned mtas, struct span text, struct feed_origin *origin,
     bool behind) {
-	const struct delivery *coming[FOLLOWED_LINES];
-	unsigned expected[FOLLOWED_LINES] = { 0 }, deliveries = 0;
+	struct log_line line;
 
-	for (unsigned i = 0; i < count; i++) {
-		struct log_line *line = &feed->lines[i];
+	feed->tally.lines++;
+	(void)mail_log_scan(text.text, text.length, &line);
+	return feed_line(feed, mtas, &line, origin, behind);
+}
 
-		if (mail_log_scan(lines[i].text, lines[i].length, line) != LOG_LINE_DELIVERY)
-			continue;
-		coming[deliveries++] = &line->delivery;
-		expected[i] = deliveries;
+/* Several lines are read before the first is used: what is known of all their destinations is
+ * fetched at once. */
+void feed_file(struct feed *feed, unsigned mtas, struct followed_file *file,
+    struct followed_reader *reader, bool behind) {
+	struct followed_line lines[FOLLOWED_LINES];
+	unsigned count;
+
+	while ((count = followed_file_lines(file, reader, feed->now_ns, lines)) > 0) {
+		const struct delivery *coming[FOLLOWED_LINES];
+		unsigned expected[FOLLOWED_LINES] = { 0 }, deliveries = 0;
+
+		for (unsigned i = 0; i < count; i++) {
+			struct log_line *line = &feed->lines[i];
+
+			if (mail_log_scan(lines[i].text, lines[i].length, line) !=
+			    LOG_LINE_DELIVERY)
+				continue;
+			coming[deliveries++] = &line->delivery;
+			expected[i] = deliveries;
+		}
+		if (deliveries > 0)
+			engine_feed_expect(feed->engine, coming, deliveries);
+		feed->tally.lines += count;
+		for (unsigned i = 0; i < count; i++) {
+			struct feed_origin origin = { .log = file->origin,
+				.offset = lines[i].offset, .expected = expected[i] };
+
+			if (feed_line(feed, mtas, &feed->lines[i], &origin, behind))
+				followed_file_keep(file, reader, &lines[i]);
+		}
 	}
-	if (deliveries > 0)
-		engine_feed_expect(feed->engine, coming, deliveries);
-	for (unsigned i = 0; i < count; i++) {
-		struct feed_origin origin = { .log = file->origin, .offset = lines[i].offset,
-			.expected = expected[i] };
+}
 
-		if (feed_line(feed, mtas, &feed->lines[i], &origin, behind))
-			followed_file_keep(file, reader, &lines[i]);
+/* A buffer of the first file of each log that there is more of. */
+void feed_logs_turn(struct feed *feed) {
+	static const struct timeval at_once;
+	struct feed_logs *logs = feed->logs;
+	bool more = false;
+
+	feed_logs_take_up(feed);
+	for (unsigned i = 0; i < logs->logs.count; i++) {
+		struct feed_log *log = (struct feed_log *)logs->logs.list[i];
+		struct followed_reader reader = { .buffer = logs->chunk,
+			.buffer_size = FEED_CHUNK_BYTES, .keeper = &feed->keeper,
+			.counts = &log->log.counts };
+
+		for (unsigned k = 0; k < log->log.count && !reader.more; k++)
+			feed_file(feed, log->source.mtas, &log->log.files[k], &reader,
+			    log->source.behind);
+		log->source.behind = reader.more;
+		more = more || reader.more;
+		feed_log_tend(feed, log);
 	}
+	if (more)
+		(void)event_add(logs->soon, &at_once);
+	else
+		engine_feed_reached(feed->engine, feed->now_ns);
 }
 
 void feed_count(struct feed *feed) {

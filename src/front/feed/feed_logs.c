@@ -2,8 +2,7 @@
 /*
  * PURPOSE  The log files of all mail servers of the configuration.
  * MODEL    inotify on the files' directories says that something changed, and a look
- *          each second finds what it does not tell.  A turn reads a chunk of each
- *          log; while there is more the next one follows at once.
+ *          each second finds what it does not tell.  feed_lines.c reads them.
  * ERRORS   A log that cannot be read is told once, and once when it can be again.
  *          One that only root may open ends us: the next process has it opened.
  * THREADS  One.
@@ -24,33 +23,11 @@
 #include "front/feed/feed_internal.h"
 #include "front/feed/followed_log.h"
 
-#define CHUNK_BYTES	((size_t)256 << 10)
 #define SOON_MS		20		/* from a change to the turn: many come at once */
 /* Only root can open it, and root could not: it is asked again this often. */
 #define ASK_AGAIN_NS	(60 * NS_PER_SECOND)
 #define ASK_FIRST_NS	NS_PER_SECOND
 #define BETWEEN_LOGS_NS	(5 * NS_PER_SECOND)
-
-_Static_assert(CHUNK_BYTES >= FOLLOWED_BUFFER_MIN, "a line and its end fit");
-
-struct feed_log {
-	struct feed_source source;	/* behind: there was more than one chunk to read */
-	struct followed_log log;
-	unsigned watched;	/* files whose directories are watched */
-	int64_t between_ns;	/* since when its name is not there, or 0 */
-	bool refused_to_root;
-};
-
-struct feed_logs {
-	struct feed_sources logs;	/* struct feed_log */
-	const struct feed_setup *setup;	/* during the first turn */
-	struct event *soon;
-	struct event *changed;
-	int inotify;
-	char *chunk;
-};
-
-/* --- reading ------------------------------------------------------------------------ */
 
 static void count_up(struct feed *feed, struct feed_log *log) {
 	struct followed_counts *counts = &log->log.counts;
@@ -66,28 +43,6 @@ static void count_up(struct feed *feed, struct feed_log *log) {
 	engine_count(feed->engine, COUNTER_FEED_REPLACED, counts->replaced);
 	engine_count(feed->engine, COUNTER_FEED_LOST, counts->lost);
 	*counts = (struct followed_counts){ 0 };
-}
-
-/* A buffer of the first file that there is more of.  True: there is still more. */
-static bool read_log(struct feed *feed, struct feed_log *log) {
-	struct followed_reader reader = { .buffer = feed->logs->chunk,
-		.buffer_size = CHUNK_BYTES, .keeper = &feed->keeper,
-		.counts = &log->log.counts };
-	struct followed_line lines[FOLLOWED_LINES];
-	unsigned count;
-
-	for (unsigned i = 0; i < log->log.count && !reader.more; i++) {
-		struct followed_file *file = &log->log.files[i];
-
-		if (!followed_file_read(file, &reader, feed->now_ns))
-			continue;
-		while ((count = followed_file_lines(file, &reader, lines)) > 0)
-			feed_lines(feed, log->source.mtas, file, &reader, lines, count,
-			    log->source.behind);
-	}
-	log->source.behind = reader.more;
-	count_up(feed, log);
-	return reader.more;
 }
 
 /* Between two logs, which does not last: the one that we have is read on. */
@@ -188,37 +143,30 @@ static void ask_for_help(struct feed *feed, const struct feed_log *log) {
 	feed->wants_help = true;
 }
 
-void feed_logs_turn(struct feed *feed) {
+void feed_logs_take_up(struct feed *feed) {
 	static const struct feed_source_calls calls = { is_log, open_log, close_log };
-	static const struct timeval at_once;
-	struct feed_logs *logs = feed->logs;
-	bool more = false;
+	struct feed_sources *logs = &feed->logs->logs;
 
-	if (feed->generation->number != logs->logs.taken_up) {
-		feed_sources_take_up(feed, &logs->logs, &calls);
-		if (feed->generation->number == logs->logs.taken_up)
-			forget_others(feed);
-	}
-	for (unsigned i = 0; i < logs->logs.count; i++) {
-		struct feed_log *log = (struct feed_log *)logs->logs.list[i];
-		bool refused = false;
+	if (feed->generation->number == logs->taken_up)
+		return;
+	feed_sources_take_up(feed, logs, &calls);
+	if (feed->generation->number == logs->taken_up)
+		forget_others(feed);
+}
 
-		if (read_log(feed, log))
-			more = true;
-		else
-			refused = followed_log_look(&log->log, feed->now_ns);
-		if (!is_between_logs(feed, log))
-			feed_source_tell(&log->source, log->log.error, log->log.error == EINVAL ?
-			    "not a regular file" : strerror(log->log.error));
-		watch(logs, log);
-		if (refused)
-			ask_for_help(feed, log);
-		count_up(feed, log);
-	}
-	if (more)
-		(void)event_add(logs->soon, &at_once);
-	else
-		engine_feed_reached(feed->engine, feed->now_ns);
+void feed_log_tend(struct feed *feed, struct feed_log *log) {
+	bool refused = false;
+
+	count_up(feed, log);
+	if (!log->source.behind)
+		refused = followed_log_look(&log->log, feed->now_ns);
+	if (!is_between_logs(feed, log))
+		feed_source_tell(&log->source, log->log.error, log->log.error == EINVAL ?
+		    "not a regular file" : strerror(log->log.error));
+	watch(feed->logs, log);
+	if (refused)
+		ask_for_help(feed, log);
+	count_up(feed, log);
 }
 
 static void on_soon(evutil_socket_t fd, short what, void *argument) {
@@ -253,7 +201,7 @@ int feed_logs_open(struct feed *feed, struct diag *diag) {
 	if (logs == NULL)
 		return diag_set(diag, 0, "no memory for the logs");
 	feed->logs = logs;
-	logs->chunk = malloc(CHUNK_BYTES);
+	logs->chunk = malloc(FEED_CHUNK_BYTES);
 	logs->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	logs->soon = event_new(feed->base, -1, 0, on_soon, feed);
 	if (logs->inotify >= 0)

@@ -124,11 +124,36 @@ static bool is_line(struct followed_file *file, const struct followed_reader *re
 	return true;
 }
 
+void followed_file_keep(struct followed_file *file, const struct followed_reader *reader,
+    const struct followed_line *line) {
+	put_place(file, reader, line->behind, line->offset);
+}
+
 unsigned followed_file_lines(struct followed_file *file, struct followed_reader *reader,
-    struct followed_line lines[FOLLOWED_LINES]) {
+    int64_t now_ns, struct followed_line lines[FOLLOWED_LINES]) {
+	struct feed_spot *spot = &file->position.spot;
+	size_t before = tail_length(spot->offset);
 	const char *newline;
 	unsigned count = 0;
 
+	if (reader->at == NULL) {
+		ssize_t n = pread(file->fd, reader->buffer, reader->buffer_size,
+		    (off_t)(spot->offset - before));
+
+		reader->more = n >= 0 && ((size_t)n < before ||
+		    followed_tail(reader->buffer, before) != spot->tail);
+		if (reader->more)
+			cut(file, reader);
+		if (n < 0 || reader->more || (size_t)n == before)
+			return 0;
+		file->grew_ns = now_ns;
+		if (spot->offset < FOLLOWED_HEAD_BYTES)
+			followed_file_read_head(file);
+		reader->at = reader->start = reader->buffer + before;
+		reader->end = reader->buffer + n;
+		reader->offset = spot->offset;
+		reader->more = (size_t)n == reader->buffer_size;
+	}
 	while (count < FOLLOWED_LINES && (newline = memchr(reader->at, '\n',
 	    (size_t)(reader->end - reader->at))) != NULL) {
 		count += is_line(file, reader, reader->at, newline, &lines[count]);
@@ -136,45 +161,14 @@ unsigned followed_file_lines(struct followed_file *file, struct followed_reader 
 	}
 	if (count > 0)
 		return count;
-	if (reader->end - reader->at > FOLLOWED_LINE_MAX || file->position.spot.skipping) {
-		reader->counts->long_lines += !file->position.spot.skipping;
-		file->position.spot.skipping = true;
+	if (reader->end - reader->at > FOLLOWED_LINE_MAX || spot->skipping) {
+		reader->counts->long_lines += !spot->skipping;
+		spot->skipping = true;
 		reader->at = reader->end;
 	}
 	if (reader->at > reader->start)
 		put_place(file, reader, reader->at, reader->offset +
 		    (uint64_t)(reader->at - reader->start));
+	reader->at = NULL;
 	return 0;
-}
-
-void followed_file_keep(struct followed_file *file, const struct followed_reader *reader,
-    const struct followed_line *line) {
-	put_place(file, reader, line->behind, line->offset);
-}
-
-bool followed_file_read(struct followed_file *file, struct followed_reader *reader,
-    int64_t now_ns) {
-	const struct feed_spot *spot = &file->position.spot;
-	size_t before = tail_length(spot->offset);
-	ssize_t n = pread(file->fd, reader->buffer, reader->buffer_size,
-	    (off_t)(spot->offset - before));
-
-	reader->more = false;
-	if (n < 0)
-		return false;
-	if ((size_t)n < before || followed_tail(reader->buffer, before) != spot->tail) {
-		cut(file, reader);
-		reader->more = true;
-		return false;
-	}
-	if ((size_t)n == before)
-		return false;
-	file->grew_ns = now_ns;
-	if (spot->offset < FOLLOWED_HEAD_BYTES)
-		followed_file_read_head(file);
-	reader->at = reader->start = reader->buffer + before;
-	reader->end = reader->buffer + n;
-	reader->offset = spot->offset;
-	reader->more = (size_t)n == reader->buffer_size;
-	return true;
 }

@@ -52,9 +52,8 @@ struct followed_counts {
 
 /* A buffer of a file at a time, and the lines in it:
  *
- *	if (followed_file_read(file, reader, now_ns))
- *		while ((count = followed_file_lines(file, reader, lines)) > 0)
- *			... followed_file_keep(file, reader, &lines[i]) ...
+ *	while ((count = followed_file_lines(file, reader, now_ns, lines)) > 0)
+ *		... followed_file_keep(file, reader, &lines[i]) ...
  */
 struct followed_reader {
 	char *buffer;
@@ -62,19 +61,15 @@ struct followed_reader {
 	const struct feed_keeper *keeper;
 	struct followed_counts *counts;
 	const char *start, *end; /* what was read: */
-	const char *at;		/* lines before that were given */
+	const char *at;		/* lines before that were given; NULL: of all that was read */
 	uint64_t offset;	/* of start in the file */
 	bool more;		/* there may be more to read now */
 };
 
-/* Reads a buffer at most.  False: nothing was read. */
-bool followed_file_read(struct followed_file *file, struct followed_reader *reader,
-    int64_t now_ns);
-
-/* The next few lines of what was read; 0: there are none, and position.spot stands behind them
- * all. */
+/* The next few lines of a buffer, which the first call reads; 0: there are none, and position.spot
+ * stands behind them all: the next call reads another. */
 unsigned followed_file_lines(struct followed_file *file, struct followed_reader *reader,
-    struct followed_line lines[FOLLOWED_LINES]);
+    int64_t now_ns, struct followed_line lines[FOLLOWED_LINES]);
 
 /* Something came of the line: it is not to be read again, whatever happens to us. */
 void followed_file_keep(struct followed_file *file, const struct followed_reader *reader,

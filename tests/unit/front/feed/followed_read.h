@@ -18,11 +18,10 @@ static inline bool followed_read(struct followed_log *log, char *buffer, size_t 
 	for (unsigned i = 0; i < log->count && !more; i++) {
 		struct followed_file *file = &log->files[i];
 
-		if (followed_file_read(file, &reader, now_ns))
-			while ((count = followed_file_lines(file, &reader, lines)) > 0)
-				for (unsigned k = 0; k < count; k++)
-					if (each(file, &lines[k]))
-						followed_file_keep(file, &reader, &lines[k]);
+		while ((count = followed_file_lines(file, &reader, now_ns, lines)) > 0)
+			for (unsigned k = 0; k < count; k++)
+				if (each(file, &lines[k]))
+					followed_file_keep(file, &reader, &lines[k]);
 		more = reader.more;
 	}
 	return more;
