@@ -4,91 +4,28 @@
  * MODEL    The class comes from policy/reply/reply.h; rules for replies refine it, those of the
  *          relay's provider before those of all, the first that matches.  They are tried
  *          on what a remote site said or did to us alone.
+ *          A relay on this host, on a port that is none of the mail server's remote
+ *          ports, or that all mail goes through is a destination of its own, so that a
+ *          stopped content filter suspends no domain.  Else the provider of the relay,
+ *          else the recipient's domain.
  * ERRORS   A pattern that is given up on counts as no match; one that was given up often
- *          is not tried again, as who sends the replies may do it on purpose.
+ *          is not tried again, as who sends the replies may do it on purpose.  What has no
+ *          name that can be kept belongs to nobody.
  * THREADS  A judge belongs to one thread.
+ * BUGS     A relayhost without [ ] is reached by its MX hosts, whose names the log alone
+ *          tells: there each delivery of the cloned transport is taken for one by it.
  */
-#include "engine/judge/judge.h"
+#include "engine/judge/judge_internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/pattern.h"
-#include "engine/judge/judge_internal.h"
+#include "base/text.h"
+#include "config/mta/relayhost.h"
 #include "engine/judge/sieve.h"
 
 #define GIVEN_UP_MAX 16
-
-struct judge_pattern {
-	struct pattern *pattern;	/* NULL: not to be tried */
-	unsigned given_up;
-};
-
-struct judge {
-	const struct generation *generation;
-	struct pattern_room *room;
-	struct sieve *sieve;
-	uint64_t given_up;
-	struct judge_pattern *patterns;	/* by number of the rule */
-	char line[PATTERN_SUBJECT_MAX];	/* of a reply of several */
-};
-
-static struct sieve *open_sieve(const struct generation *g) {
-	const char **patterns = calloc((size_t)g->reply_rule_count + 1, sizeof(*patterns));
-	struct sieve *sieve;
-
-	if (patterns == NULL)
-		return NULL;
-	for (uint32_t i = 0; i < g->reply_rule_count; i++)
-		patterns[i] = generation_text(g, generation_reply_rule(g, i)->pattern);
-	sieve = sieve_open(patterns, g->reply_rule_count);
-	free(patterns);
-	return sieve;
-}
-
-int judge_open(struct judge **judge, const struct generation *g, struct diag *diag) {
-	struct judge *new = calloc(1, sizeof(*new));
-	char why[160];
-	size_t at;
-
-	*judge = new;
-	if (new == NULL)
-		return diag_set(diag, 0, "no memory for the reply rules");
-	new->generation = g;
-	new->room = pattern_room_open();
-	new->sieve = open_sieve(g);
-	new->patterns = calloc((size_t)g->reply_rule_count + 1, sizeof(*new->patterns));
-	if (new->room == NULL || new->sieve == NULL || new->patterns == NULL) {
-		judge_close(judge);
-		return diag_set(diag, 0, "no memory for the reply rules");
-	}
-	for (uint32_t i = 0; i < g->reply_rule_count; i++) {
-		const char *text = generation_text(g, generation_reply_rule(g, i)->pattern);
-
-		if (pattern_compile(&new->patterns[i].pattern, text, true, why, sizeof(why),
-		    &at) != 0) {
-			judge_close(judge);
-			return diag_set(diag, 0, "pattern of rule %u: %s", i, why);
-		}
-	}
-	return 0;
-}
-
-void judge_close(struct judge **judge) {
-	struct judge *old = *judge;
-
-	if (old == NULL)
-		return;
-	if (old->patterns != NULL)
-		for (uint32_t i = 0; i < old->generation->reply_rule_count; i++)
-			pattern_free(&old->patterns[i].pattern);
-	free(old->patterns);
-	sieve_close(&old->sieve);
-	pattern_room_close(&old->room);
-	free(old);
-	*judge = NULL;
-}
 
 /* --- the mail server ------------------------------------------------------- */
 
@@ -218,31 +155,177 @@ static bool is_relay_probe(const struct generation *g, const struct delivery *d,
 	return true;
 }
 
-static void find_mta(const struct generation *g, unsigned mtas, const struct delivery *d,
-    struct judgement *out) {
-	struct span transport, name;
-	size_t rest = 0;
+/* --- whose it is ------------------------------------------------------------ */
 
-	switch (d->source) {
-	case DELIVERY_OF_POSTFIX:
-		out->mta = judge_postfix(g, mtas, d->program, &rest);
-		break;
-	case DELIVERY_OF_SENDMAIL:
-		out->mta = find_sendmail(g, mtas, d->program);
-		break;
-	case DELIVERY_OF_OTHER:
-		out->mta = find_first(g, mtas);
-		break;
+static bool begins(struct span text, const char *start, size_t length) {
+	return text.length >= length && memcmp(text.text, start, length) == 0;
+}
+
+static struct span behind(struct span text, size_t length) {
+	return (struct span){ text.text + length, text.length - length };
+}
+
+/* "NAME[ADDRESS]" or "NAME[ADDRESS]:PORT" at the start. */
+static void read_relay(struct span text, struct tried_relay *out) {
+	const char *end = text.text + text.length, *open, *close;
+	size_t length = 0;
+	uint32_t port;
+
+	while (length < text.length && text.text[length] > ' ' && text.text[length] < 0x7f &&
+	    text.text[length] != '[')
+		length++;
+	if (length == text.length || text.text[length] != '[')
+		return;
+	open = text.text + length;
+	close = memchr(open, ']', (size_t)(end - open));
+	if (close == NULL || !address_parse(open, (size_t)(close - open) + 1, &out->address))
+		return;
+	out->name = (struct span){ text.text, length };
+	if (length > 0 && open[-1] == '.')
+		out->name.length--;
+	if (++close == end || *close != ':')
+		return;
+	close++;
+	for (length = 0; close + length < end && close[length] >= '0' && close[length] <= '9';)
+		length++;
+	if (text_to_u32(close, length, UINT16_MAX, &port))
+		out->port = (uint16_t)port;
+}
+
+/* Postfix tells no relay when it found no session, but its text does. */
+static void read_text(struct span text, struct tried_relay *out) {
+	static const char held[] = "delivery temporarily suspended: ";
+	static const struct {
+		const char *start;
+		size_t length;
+	} starts[] = {
+#define START(text) { text, sizeof(text) - 1 }
+		START("connect to "), START("lost connection with "),
+		START("conversation with "), START("host "),
+		START("TLS is required, but was not offered by host "),
+		START("SASL authentication failed; cannot authenticate to server "),
+		START("SASL authentication failed; server "),
+#undef START
+	};
+
+	if (begins(text, held, sizeof(held) - 1))
+		text = behind(text, sizeof(held) - 1);
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (begins(text, starts[i].start, starts[i].length)) {
+			read_relay(behind(text, starts[i].length), out);
+			return;
+		}
+}
+
+/* --- relayhost ----------------------------------------------------------------- */
+
+uint16_t judge_relayhost_port(const struct generation *g, const struct generation_mta *mta) {
+	return relayhost_port(generation_text(g, mta->relayhost), mta);
+}
+
+static bool is_host(struct span host, const struct tried_relay *tried) {
+	struct address address;
+
+	if (address_parse(host.text, host.length, &address))
+		return address_equal(&address, &tried->address);
+	if (host.length > 0 && host.text[host.length - 1] == '.')
+		host.length--;
+	return host.length > 0 && host.length == tried->name.length &&
+	    strncasecmp(host.text, tried->name.text, host.length) == 0;
+}
+
+/* Did it go, or would it have gone, to the relay that all mail goes to? */
+static bool is_by_relayhost(const struct generation *g, const struct generation_mta *mta,
+    const struct delivery *d, const struct judgement *j) {
+	bool bracketed, known = j->tried.name.length > 0 ||
+	    !address_is_unknown(&j->tried.address);
+	struct span host;
+
+	if (d->source == DELIVERY_OF_SENDMAIL && d->mailer.length == 5 &&
+	    memcmp(d->mailer.text, "relay", 5) == 0)
+		return true;
+	if (mta == NULL || mta->relayhost == 0)
+		return false;
+	host = relayhost_host(generation_text(g, mta->relayhost), &bracketed);
+	if (known && is_host(host, &j->tried))
+		return true;
+	if (known && bracketed)
+		return false;
+	if (mta->kind == MTA_SENDMAIL)
+		return true;
+	return j->cloned && !generation_site_excludes(g, mta, d->domain.text,
+	    d->domain.length, NULL) && strcmp(generation_site_next_hop(g, mta,
+	    d->domain.text, d->domain.length), generation_text(g, mta->relayhost)) == 0;
+}
+
+/* `by_relayhost`: it is the one that all mail goes to. */
+static bool name_relay(const struct generation *g, const struct generation_mta *mta,
+    const struct tried_relay *tried, bool by_relayhost, char out[JUDGE_NAME_MAX + 1]) {
+	unsigned port = tried->port != 0 ? tried->port : by_relayhost && mta != NULL ?
+	    judge_relayhost_port(g, mta) : mta_usual_port(mta);
+	char text[ADDRESS_TEXT_MAX], host[JUDGE_NAME_MAX + 1];
+	struct span name = tried->name;
+	bool bracketed;
+
+	if (!address_is_unknown(&tried->address)) {
+		address_format(&tried->address, text);
+		snprintf(out, JUDGE_NAME_MAX + 1, "[%s]:%u", text, port);
+		return true;
 	}
-	if (d->source != DELIVERY_OF_POSTFIX || out->mta == GENERATION_MTAS_MAX)
+	if (name.length == 0 && mta != NULL && mta->relayhost != 0)
+		name = relayhost_host(generation_text(g, mta->relayhost), &bracketed);
+	if (name.length > JUDGE_NAME_MAX - 8 || !judge_domain(name, host))
+		return false;
+	snprintf(out, JUDGE_NAME_MAX + 1, "[%.*s]:%u", JUDGE_NAME_MAX - 8, host, port);
+	return true;
+}
+
+static void find_name(const struct generation *g, const struct generation_mta *mta,
+    const struct delivery *d, bool by_relayhost, struct judgement *out) {
+	const struct tried_relay *tried = &out->tried;
+	bool addressed = !address_is_unknown(&tried->address);
+
+	if ((addressed && address_is_loopback(&tried->address)) ||
+	    (tried->port != 0 && !mta_has_port(mta, tried->port)) || by_relayhost) {
+		if (name_relay(g, mta, tried, by_relayhost, out->owner.name))
+			out->owner.kind = DESTINATION_RELAY;
 		return;
-	name = (struct span){ d->program.text + rest, d->program.length - rest };
-	if (is_relay_probe(g, d, name, out))
+	}
+	if (addressed || tried->name.length > 0)
+		out->owner.provider = generation_match_provider(g, tried->name.text,
+		    tried->name.length, &tried->address);
+	if (out->owner.provider != JUDGE_NONE) {
+		if (judge_provider_destination(g, out->owner.provider, out->owner.name))
+			out->owner.kind = DESTINATION_PROVIDER;
+	} else if (judge_domain(d->domain, out->owner.name)) {
+		out->owner.kind = DESTINATION_DOMAIN;
+	}
+}
+
+/* Fills in tried (of relay=, or what the text names: "connect to host[address]:port: ...") and
+ * owner.  `mta` is NULL for a mail server that the configuration does not name; cloned and
+ * reply are set. */
+static void find_owner(const struct generation *g, const struct generation_mta *mta,
+    const struct delivery *d, struct judgement *out) {
+	bool by_relayhost;
+
+	out->tried = (struct tried_relay){ .name = d->relay_name, .address = d->relay_address,
+		.port = d->relay_port };
+	if (d->source != DELIVERY_OF_SENDMAIL && d->relay_name.length == 0 &&
+	    address_is_unknown(&d->relay_address))
+		read_text(d->text, &out->tried);
+	out->owner.kind = DESTINATION_NONE;
+	out->owner.name[0] = '\0';
+	out->owner.provider = JUDGE_NONE;
+	if (d->agent == AGENT_LOCAL ||
+	    (d->agent != AGENT_SMTP && out->reply.class != RESULT_SUSPENDED))
 		return;
-	out->lane = lane_of(name, &transport);
-	out->cloned = out->lane != 0 || is_probe_lane(name) ||
-	    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program));
-	find_transport(g, d, transport, out);
+	by_relayhost = is_by_relayhost(g, mta, d, out);
+	find_name(g, mta, d, by_relayhost, out);
+	if (!judge_transport_name(g, mta, out->owner.name))
+		out->owner.kind = DESTINATION_NONE;
+	if (out->owner.kind == DESTINATION_NONE)
+		out->owner.name[0] = '\0';
 }
 
 /* --- rules --------------------------------------------------------------------- */
@@ -346,101 +429,34 @@ uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply
 	return rule;
 }
 
-void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *delivery,
+/* --- all of it --------------------------------------------------------------- */
+
+void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d,
     struct judgement *out) {
 	const struct generation *g = judge->generation;
+	struct span transport, name;
+	size_t rest = 0;
 
 	memset(out, 0, sizeof(*out));
 	out->owner.provider = JUDGE_NONE;
 	out->rule = JUDGE_NONE;
-	out->mta = GENERATION_MTAS_MAX;
-	reply_judge(delivery, &out->reply);
-	find_mta(g, mtas, delivery, out);
-	if (out->mta == GENERATION_MTAS_MAX && delivery->source != DELIVERY_OF_OTHER)
+	reply_judge(d, &out->reply);
+	if (d->source == DELIVERY_OF_POSTFIX)
+		out->mta = judge_postfix(g, mtas, d->program, &rest);
+	else if (d->source == DELIVERY_OF_SENDMAIL)
+		out->mta = find_sendmail(g, mtas, d->program);
+	else
+		out->mta = find_first(g, mtas);
+	if (out->mta == GENERATION_MTAS_MAX && d->source != DELIVERY_OF_OTHER)
 		return;
-	find_owner(g, out->mta < g->mta_count ? &g->mtas[out->mta] : NULL, delivery, out);
-	if (delivery->agent == AGENT_SMTP)
-		out->rule = judge_reply(judge, out->owner.provider, &out->reply);
-}
-
-/* --- for others ------------------------------------------------------------- */
-
-bool judge_provider_destination(const struct generation *generation, uint32_t provider,
-    char out[JUDGE_NAME_MAX + 1]) {
-	int length = snprintf(out, JUDGE_NAME_MAX + 1, "provider:%s",
-	    generation_text(generation, generation_provider(generation, provider)->name));
-
-	return length > 0 && length <= JUDGE_NAME_MAX;
-}
-
-void judge_rule(const struct generation *generation, uint32_t rule, struct judge_rule *out) {
-	const struct generation_reply_rule *row = generation_reply_rule(generation, rule);
-
-	*out = (struct judge_rule){
-		.action = (enum reply_action)row->action,
-		.for_ns = row->for_ns,
-		.ceiling = row->ceiling,
-		.pace = generation_rule_pace(generation, row),
-		.count = row->count,
-		.period_ns = row->period_ns,
-		.identity = row->identity,
-		.provider = row->provider == GENERATION_NO_PROVIDER ? "" :
-		    generation_text(generation, generation_provider(generation,
-		    row->provider)->name),
-		.name = generation_text(generation, row->name),
-		.note = generation_text(generation, row->note),
-		.file = generation_text(generation, row->file),
-		.line = row->line,
-	};
-}
-
-uint64_t judge_patterns_given_up(const struct judge *judge) {
-	return judge->given_up;
-}
-
-bool judge_teaches(const struct generation *generation, const struct judgement *judgement) {
-	const struct generation_reply_rule *rule;
-
-	if (judgement->owner.kind == DESTINATION_NONE)
-		return false;
-	if (judgement->rule == JUDGE_NONE)
-		return true;
-	rule = generation_reply_rule(generation, judgement->rule);
-	return rule->action != REPLY_ACTION_ALERT &&
-	    (rule->action != REPLY_ACTION_SLOW || rule->has_class);
-}
-
-enum judged_weight judged_weight(enum result_class class) {
-	switch (class) {
-	case RESULT_OK:
-	case RESULT_RCPT_TEMPORARY:
-	case RESULT_PERMANENT:
-		return JUDGED_POSITIVE;
-	case RESULT_SITE_FAILURE:
-	case RESULT_REMOTE_THROTTLE:
-		return JUDGED_NEGATIVE;
-	default:
-		return JUDGED_NEUTRAL;
+	name = (struct span){ d->program.text + rest, d->program.length - rest };
+	if (d->source == DELIVERY_OF_POSTFIX && !is_relay_probe(g, d, name, out)) {
+		out->lane = lane_of(name, &transport);
+		out->cloned = out->lane != 0 || is_probe_lane(name) ||
+		    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program));
+		find_transport(g, d, transport, out);
 	}
-}
-
-enum result_class judge_heard(const struct generation *generation,
-    const struct judgement *judgement) {
-	const struct reply *reply = &judgement->reply;
-	bool untried = reply->phase == PHASE_NONE || reply->phase == PHASE_DNS;
-
-	if (reply->class == RESULT_SUSPENDED)
-		return RESULT_SUSPENDED;
-	if (!judge_teaches(generation, judgement) || (untried && reply->class != RESULT_OK &&
-	    judged_weight(reply->class) == JUDGED_POSITIVE))
-		return RESULT_LOCAL;
-	return reply->class;
-}
-
-bool judge_keeps(const struct generation *generation, const struct judgement *judgement,
-    const struct delivery *delivery) {
-	uint32_t from = judgement->mta < generation->mta_count ?
-	    generation->mtas[judgement->mta].cache_from : 0;
-
-	return delivery->conn_use > 1 || (from != 0 && judgement->lane >= from);
+	find_owner(g, out->mta < g->mta_count ? &g->mtas[out->mta] : NULL, d, out);
+	if (d->agent == AGENT_SMTP)
+		out->rule = judge_reply(judge, out->owner.provider, &out->reply);
 }

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: ISC */
-/* Which next hop a delivery was really tried at, and whose it is (judge.h). */
+/* What a judge has. */
 #ifndef ENGINE_JUDGE_JUDGE_INTERNAL_H
 #define ENGINE_JUDGE_JUDGE_INTERNAL_H
 
+#include "base/pattern.h"
 #include "engine/judge/judge.h"
 
-/* Fills in tried (of relay=, or what the text names: "connect to host[address]:port: ...") and
- * owner.  `mta` is NULL for a mail server that the configuration does not name; out->cloned and
- * out->reply are set. */
-void find_owner(const struct generation *generation, const struct generation_mta *mta,
-    const struct delivery *delivery, struct judgement *out);
+struct judge_pattern {
+	struct pattern *pattern;	/* NULL: not to be tried */
+	unsigned given_up;
+};
+
+struct judge {
+	const struct generation *generation;
+	struct pattern_room *room;
+	struct sieve *sieve;
+	uint64_t given_up;
+	struct judge_pattern *patterns;	/* by number of the rule */
+	char line[PATTERN_SUBJECT_MAX];	/* of a reply of several */
+};
 
 #endif

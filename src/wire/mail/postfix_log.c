@@ -252,26 +252,6 @@ static void delivery_begin(struct log_line *line) {
 	line->status_word = (struct span){ nowhere, 0 };
 }
 
-/* Returns NULL, or why it is broken. */
-static const char *read_delivery(struct cursor c, struct log_line *line) {
-	struct delivery *d = &line->delivery;
-	const char *why;
-
-	delivery_begin(line);
-	if (!take_any_address(&c, &d->recipient))
-		return "its recipient is not an address, or does not end";
-	d->domain = domain_of(d->recipient);
-	if (TAKE(&c, ", orig_to=") && !take_any_address(&c, &line->orig_to))
-		return "its orig_to is not an address, or does not end";
-	if (!BEGINS(&c, ", relay="))
-		return "no relay follows its recipient";
-	if (is_ambiguous(c))
-		return "it is ambiguous";
-	why = read_fields(&c, line);
-	d->agent = agent_of(line->daemon, d);
-	return why;
-}
-
 /* qmgr gives up: "from=<SENDER>, status=expired, returned to sender", of all that is
  * left of a message. */
 static bool read_expired(struct cursor c, struct log_line *line) {
@@ -383,28 +363,47 @@ static bool read_active(struct cursor c, struct log_line *line) {
 	return false;
 }
 
+/* What is no delivery to somebody. */
+static enum log_line_kind kind_of_other(struct cursor c, struct log_line *line) {
+	bool begun = line->queue_id.length > 0;
+
+	if (!begun || SPAN_IS(line->daemon, "smtpd"))
+		/* of a message begun: how its session ended, since Postfix 3.10 */
+		return read_session(c, line) && (!begun || line->session.event ==
+		    LOG_SESSION_LOST) ? LOG_LINE_SESSION : LOG_LINE_OTHER;
+	if (SPAN_IS(line->message, "removed"))
+		return LOG_LINE_REMOVED;
+	if (!SPAN_IS(line->daemon, "qmgr") || !TAKE(&c, "from="))
+		return LOG_LINE_OTHER;
+	return read_expired(c, line) ? LOG_LINE_DELIVERY : read_active(c, line) ?
+	    LOG_LINE_ACTIVE : LOG_LINE_OTHER;
+}
+
 enum log_line_kind postfix_log_read(struct log_line *line) {
 	struct cursor c = { line->message.text, line->message.text + line->message.length };
+	struct delivery *d = &line->delivery;
 
 	take_queue_id(&c, &line->queue_id);
 	line->message = span_of(c.at, c.end);
-	line->kind = LOG_LINE_OTHER;
 	/* a collector may have taken the queue id for a field of its own */
-	if (TAKE(&c, "to=")) {
-		line->why = read_delivery(c, line);
-		line->kind = line->why ? LOG_LINE_BROKEN : LOG_LINE_DELIVERY;
-	} else if (line->queue_id.length == 0 || SPAN_IS(line->daemon, "smtpd")) {
-		/* of a message begun: how its session ended, since Postfix 3.10 */
-		if (read_session(c, line) && (line->queue_id.length == 0 ||
-		    line->session.event == LOG_SESSION_LOST))
-			line->kind = LOG_LINE_SESSION;
-	} else if (SPAN_IS(line->message, "removed")) {
-		line->kind = LOG_LINE_REMOVED;
-	} else if (SPAN_IS(line->daemon, "qmgr") && TAKE(&c, "from=")) {
-		if (read_expired(c, line))
-			line->kind = LOG_LINE_DELIVERY;
-		else if (read_active(c, line))
-			line->kind = LOG_LINE_ACTIVE;
+	if (!TAKE(&c, "to=")) {
+		line->kind = kind_of_other(c, line);
+		return line->kind;
 	}
+	delivery_begin(line);
+	if (!take_any_address(&c, &d->recipient)) {
+		line->why = "its recipient is not an address, or does not end";
+	} else if (TAKE(&c, ", orig_to=") && !take_any_address(&c, &line->orig_to)) {
+		line->why = "its orig_to is not an address, or does not end";
+	} else if (!BEGINS(&c, ", relay=")) {
+		line->why = "no relay follows its recipient";
+	} else if (is_ambiguous(c)) {
+		line->why = "it is ambiguous";
+	} else {
+		d->domain = domain_of(d->recipient);
+		line->why = read_fields(&c, line);
+		d->agent = agent_of(line->daemon, d);
+	}
+	line->kind = line->why ? LOG_LINE_BROKEN : LOG_LINE_DELIVERY;
 	return line->kind;
 }
