@@ -109,8 +109,7 @@ static void feedback(const struct state_key *key, int64_t at_ns) {
 	struct window_change change;
 	struct state_lock lock;
 
-	states_aim_at(site.segment, key, &lock);
-	if (states_lock(&lock, at_ns, STATES_CREATE) != STATES_HELD)
+	if (states_lock_at(&lock, site.segment, key, at_ns, STATES_CREATE) != STATES_HELD)
 		abort();
 	if (!lock.state.begun) {
 		window_begin(&lock.state.window, &window_defaults);

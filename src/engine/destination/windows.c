@@ -25,15 +25,18 @@
 enum states_locked windows_lock(struct state_lock *lock, struct engine *engine,
     const struct window_owner *owner, const struct window_rules *rules, int64_t now_ns,
     enum states_create create, struct window_change *change) {
+	struct state_key key;
+
 	*change = (struct window_change){ .died = false };
-	if (!states_aim(engine->segment, owner->name, strlen(owner->name), lock))
+	if (!states_key(engine->segment, owner->name, strlen(owner->name), &key))
 		return STATES_UNKNOWN;
-	return windows_lock_aimed(lock, rules, now_ns, create, change);
+	return windows_lock_at(lock, engine, &key, rules, now_ns, create, change);
 }
 
-enum states_locked windows_lock_aimed(struct state_lock *lock, const struct window_rules *rules,
-    int64_t now_ns, enum states_create create, struct window_change *change) {
-	enum states_locked result = states_lock(lock, now_ns, create);
+enum states_locked windows_lock_at(struct state_lock *lock, struct engine *engine,
+    const struct state_key *key, const struct window_rules *rules, int64_t now_ns,
+    enum states_create create, struct window_change *change) {
+	enum states_locked result = states_lock_at(lock, engine->segment, key, now_ns, create);
 	struct destination_state *state = &lock->state;
 
 	*change = (struct window_change){ .died = false };

@@ -39,9 +39,10 @@ void windows_pace_count(struct state_lock *lock, const struct window_rules *rule
 enum states_locked windows_lock(struct state_lock *lock, struct engine *engine,
     const struct window_owner *owner, const struct window_rules *rules, int64_t now_ns,
     enum states_create create, struct window_change *change);
-/* The same of an owner that *lock was aimed at. */
-enum states_locked windows_lock_aimed(struct state_lock *lock, const struct window_rules *rules,
-    int64_t now_ns, enum states_create create, struct window_change *change);
+/* The same of an owner whose key is known. */
+enum states_locked windows_lock_at(struct state_lock *lock, struct engine *engine,
+    const struct state_key *key, const struct window_rules *rules, int64_t now_ns,
+    enum states_create create, struct window_change *change);
 
 /* Bits of destination_state.flags. */
 #define WINDOW_LANE_SHIFT	3

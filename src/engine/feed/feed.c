@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Delivery results on their way into the segment.
+ * PURPOSE  The way of a delivery result into the segment: what its window learns, and what the
+ *          rule does that its reply matched.
  * MODEL    A result is judged, its relay noted for the recipient's domain, its lane for
- *          whoever makes hints; then the window of the destination that was tried
- *          learns (feed_learn.c).
- * ERRORS   What cannot be had in time is not learned, and counted.
+ *          whoever makes hints.  The window of the destination that was tried learns in one
+ *          transaction on its slot: levels that are known by now,
+ *          the result, the rule's action, counts and reason.  The rule's count rises inside,
+ *          where it is known that the result is a new one.  All that needs memory is found
+ *          before, all that tells somebody comes after (feed_report.c).  A delivery with several
+ *          recipients has a line for each, and is one result: the worst of them.  The law
+ *          is told the class, and what a log and the questions of mail servers say of the
+ *          level, of the start, and of other deliveries.
+ * ERRORS   What cannot be had in time is not learned, and counted.  What is not known is told
+ *          to the law as such.  Without memory for a rule's count it does nothing.
  * THREADS  One.
  */
 #include "engine/feed/feed.h"
@@ -13,84 +21,67 @@
 
 #include "base/clock.h"
 #include "config/mta/relayhost.h"
+#include "engine/decision/decided.h"
 #include "engine/feed/feed_internal.h"
 #include "engine/hints/hints.h"
 #include "segment/destination/destinations.h"
+#include "segment/destination/shared.h"
 #include "segment/file/feed_position.h"
 #include "segment/hints/lane_uses.h"
 
 #define LIVE_NS		(5 * NS_PER_SECOND)	/* a line that is older is read late */
 #define READ_LAG_NS	(20 * NS_PER_MS)
-#define TURN_NS		(250 * NS_PER_MS)
+
+/* --- by which relay, and by which lane ------------------------------------------------ */
 
 /* Sendmail's log tells no port: it is the usual one. */
 static bool has_port(const struct generation_mta *mta, uint16_t port) {
 	return port == 0 ? mta->kind == MTA_SENDMAIL : mta_has_port(mta, port);
 }
 
-/* Was the very same noted less than a second ago, as it is for each delivery of many?  One
- * that is not certain was not.  `whole`: the domain's relay, else the relay's name. */
-static bool was_noted(struct feed_memory *memory, const struct delivery_seen *seen,
-    bool whole, int64_t now_ns) {
-	const char marks[4] = { whole, (char)seen->mta, seen->cloned,
-		whole ? (char)seen->name_length : 0 };
-	char text[2 * SEGMENT_NAME_MAX + sizeof(seen->relay) + sizeof(marks)];
-	struct feed_noted *noted;
-	uint64_t key;
-	size_t length = 0;
+/* Is the window that of the recipient's domain? */
+static bool is_own(const struct feed_result *result) {
+	const struct judgement *judgement = result->judgement;
 
-	if (seen->name_length > SEGMENT_NAME_MAX || seen->relay_name_length > SEGMENT_NAME_MAX)
-		return false;
-	memcpy(text, marks, sizeof(marks));
-	length = sizeof(marks);
-	memcpy(text + length, &seen->relay, sizeof(seen->relay));
-	length += sizeof(seen->relay);
-	if (whole) {
-		memcpy(text + length, seen->name, seen->name_length);
-		length += seen->name_length;
-	}
-	if (seen->relay_name != NULL)
-		memcpy(text + length, seen->relay_name, seen->relay_name_length);
-	length += seen->relay_name_length;
-	key = feed_hash(memory, text, length);
-	noted = whole ? &memory->noted[key % FEED_NOTED] : feed_noted_near(memory, &seen->relay);
-	if (noted->key == key && now_ns - noted->at_ns < NS_PER_SECOND &&
-	    now_ns >= noted->at_ns)
-		return true;
-	*noted = (struct feed_noted){ key, now_ns };
-	return false;
+	return judgement->owner.kind == DESTINATION_DOMAIN &&
+	    result->delivery->domain.text[0] != '[' &&
+	    (judgement->mta >= result->generation->mta_count ||
+	    result->generation->mtas[judgement->mta].transport == 0);
 }
 
 /* By which relay, and which transport, mail for the recipient's domain goes.  A relay
  * on a port that is none of the mail server's remote ports (a content filter) teaches
- * nothing. */
-static bool find_seen(const struct generation *generation, const struct delivery *d,
-    const struct judgement *judgement, struct delivery_seen *out) {
-	*out = (struct delivery_seen){
+ * nothing.  `expected`: what was announced of it, or NULL; *seen lasts as long as the result. */
+static bool note_relay(struct feed_result *result, const struct feed_expected *expected,
+    struct delivery_seen *seen) {
+	const struct generation *generation = result->generation;
+	const struct judgement *judgement = result->judgement;
+	struct feed_memory *memory = result->memory;
+	const struct delivery *d = result->delivery;
+	int64_t now_ns = result->clock_ns;
+
+	*seen = (struct delivery_seen){
 		.name = d->domain.text, .name_length = d->domain.length,
 		.relay = d->relay_address,
 		.relay_name = d->relay_name.length > 0 ? d->relay_name.text : NULL,
 		.relay_name_length = d->relay_name.length,
 		.mta = (uint8_t)judgement->mta, .cloned = judgement->cloned,
 	};
-	return judgement->mta < generation->mta_count && d->agent == AGENT_SMTP &&
-	    d->domain.length > 0 && !address_is_unknown(&d->relay_address) &&
-	    has_port(&generation->mtas[judgement->mta], d->relay_port);
-}
-
-/* `with_result`: the rest is noted in one go with what its window learns. */
-static bool note_relay(struct feed_memory *memory, const struct delivery_seen *seen,
-    bool with_result, int64_t now_ns) {
-	struct segment *segment = memory->engine->segment;
-
-	if (with_result) {
-		if (seen->relay_name == NULL || was_noted(memory, seen, false, now_ns))
-			return true;
-		memory->notes_relays = true;
-		return relays_note(segment, seen, now_ns);
-	}
-	return was_noted(memory, seen, true, now_ns) ||
-	    destinations_note(segment, seen, now_ns);
+	if (judgement->mta >= generation->mta_count || d->agent != AGENT_SMTP ||
+	    d->domain.length == 0 || address_is_unknown(&d->relay_address) ||
+	    !has_port(&generation->mtas[judgement->mta], d->relay_port))
+		return false;
+	if (expected != NULL && address_equal(&expected->relay, &seen->relay))
+		seen->relay_key = expected->relay_key;
+	if (!is_own(result))
+		return feed_was_noted(memory, seen, true, now_ns) ||
+		    destinations_note(memory->engine->segment, seen, now_ns);
+	/* the rest is noted in one go with what its window learns */
+	result->seen = seen;
+	if (seen->relay_name == NULL || feed_was_noted(memory, seen, false, now_ns))
+		return true;
+	memory->notes_relays = true;
+	return relays_note(memory->engine->segment, seen, now_ns);
 }
 
 static uint32_t time_ms(int64_t ms) {
@@ -103,16 +94,6 @@ static int64_t took_ms(const struct delivery *d) {
 	if (sending_ms == DELIVERY_MS_UNKNOWN)
 		return DELIVERY_MS_UNKNOWN;
 	return sending_ms + (connecting_ms == DELIVERY_MS_UNKNOWN ? 0 : connecting_ms);
-}
-
-/* Is the window that of the recipient's domain? */
-static bool is_own(const struct feed_result *result) {
-	const struct judgement *judgement = result->judgement;
-
-	return judgement->owner.kind == DESTINATION_DOMAIN &&
-	    result->delivery->domain.text[0] != '[' &&
-	    (judgement->mta >= result->generation->mta_count ||
-	    result->generation->mtas[judgement->mta].transport == 0);
 }
 
 /* Is the relay the one that mail for the domain goes to? */
@@ -175,42 +156,268 @@ static void note_lane(struct engine *engine, const struct feed_result *result) {
 	lane_uses_note(engine->segment, &use);
 }
 
-/* Where the result tells no relay, it is of whom the domain was reached by last. */
-static void roll_up(const struct engine *engine, const struct generation *generation,
-    struct judgement *judgement) {
-	struct window_owner own = judgement->owner;
-	struct destination_seen seen;
-	const char *domain;
+/* --- what its window learns ------------------------------------------------------------ */
 
-	if (own.kind != DESTINATION_DOMAIN || judgement->tried.name.length > 0 ||
-	    !address_is_unknown(&judgement->tried.address))
+/* A failure of what was begun before somebody resumed the destination is an echo. */
+static void hear_echo(struct feed_learning *l) {
+	if (l->weight != JUDGED_NEGATIVE ||
+	    l->result->start_ns >= l->lock.state.resumed_ns)
 		return;
-	domain = own.name + generation_transport_prefix(own.name, strlen(own.name));
-	if (!destinations_find(engine->segment, domain, strlen(domain), &seen))
-		return;
-	(void)windows_roll_up(engine, generation, &seen, judgement->mta < generation->mta_count ?
-	    judgement->mta : generation_window_mta(generation, seen.name, strlen(seen.name),
-	    seen.cloned_by | seen.other_by), &judgement->owner);
-	if (!windows_owner_by_transport(generation, judgement->mta, &judgement->owner))
-		judgement->owner = own;
+	l->class = RESULT_LOCAL;
+	l->weight = JUDGED_NEUTRAL;
+	l->match = NULL;
+	l->has_reason = false;
+	engine_count(l->result->memory->engine, COUNTER_RESULTS_ECHOED, 1);
 }
 
-static void place_in_time(struct feed_result *result, const struct feed_origin *origin,
-    int64_t now_ns) {
-	result->clock_ns = result->now_ns = now_ns;
-	result->end_ns = origin->ended_ns > 0 && origin->ended_ns < now_ns ?
-	    origin->ended_ns : now_ns;
-	result->start_ns = result->end_ns;
-	result->has_start = level_began(result->delivery, result->end_ns, &result->start_ns,
-	    &result->slack_ns);
-	if (!result->has_start)
+/* Whoever could not connect asked for one place more than there were connections, when it
+ * asked or by now: several may have asked at once.  What went well without ever telling
+ * of a connection was not asked about as it should be. */
+static void find_asked_level(struct feed_learning *l) {
+	uint32_t now = l->lock.state.connected + 1u;
+
+	if (!l->asked || l->connected)
 		return;
-	result->slack_ns += origin->ended_ns == 0 ? READ_LAG_NS : origin->slack_ns;
-	/* what is read at once is learned as of now, or clocks that differ by a little
-	 * would make time go back */
-	if (now_ns - result->end_ns > LIVE_NS)
-		result->now_ns = result->end_ns;
+	if (l->weight != JUDGED_NEGATIVE)
+		l->level = 0;
+	else if (l->level < now)
+		l->level = now;
 }
+
+/* Sendmail asks again until it starts. */
+static int64_t given_ns(const struct feed_result *result) {
+	if (!result->has_start || result->delivery->source == DELIVERY_OF_SENDMAIL)
+		return 0;
+	return level_given_ns(result->start_ns, result->slack_ns, result->delivery->delays_ms[1]);
+}
+
+static void hear(struct feed_learning *l) {
+	struct destination_state *state = &l->lock.state;
+	const struct judgement *judgement = l->result->judgement;
+	uint32_t running = windows_running(state);
+	struct window_result heard = { .class = l->class, .level = l->level,
+		.start_ns = l->result->has_start ? l->result->start_ns : 0,
+		.took_ns = l->result->has_start ? l->result->end_ns - l->result->start_ns : 0,
+		.given_ns = given_ns(l->result),
+		.answered = l->weight == JUDGED_NEGATIVE && judgement->reply.code != 0 };
+	struct window_change change;
+	uint32_t others;
+
+	find_asked_level(l);
+	others = feed_elsewhere(&l->lock, l->result->now_ns);
+	heard.level = l->level == 0 || l->weight != JUDGED_NEGATIVE ? l->level :
+	    l->level + others;
+	if (state->window.canary_out == 0)
+		l->canary = false;
+	else if (!l->asked)
+		l->canary = windows_is_canary_lane(l->result->generation, judgement->mta,
+		    judgement->lane, state);
+	heard.canary = l->canary;
+	/* whoever asked holds its place still */
+	heard.in_flight = l->asked && running > 0 ? running - 1 : running;
+	/* Connections that idle in a cache take places, too: a site that says no is full, not
+	 * dead; one that says nothing is not there. */
+	if (heard.answered && l->level == 0 && l->destination != NULL) {
+		uint32_t places = feed_places(l->destination, l->result->now_ns);
+
+		heard.in_flight = places > heard.in_flight ? places : heard.in_flight;
+	}
+	heard.in_flight += others;
+	if (l->weight == JUDGED_POSITIVE && l->destination != NULL &&
+	    judge_keeps(l->result->generation, judgement, l->result->delivery))
+		l->destination->kept_ns = l->result->now_ns + LEVEL_KEPT_NS;
+	window_result(&state->window, &l->rules.settings, &heard, l->result->now_ns, &change);
+	feed_note_change(&l->told, &change);
+}
+
+static void count_delivery(struct destination_state *state, enum result_class class) {
+	if (class == RESULT_OK)
+		state->ok++;
+	else if (class == RESULT_SUSPENDED)
+		state->held++;
+	else if (class != RESULT_LOCAL)
+		state->failed++;
+}
+
+/* A Postfix takes tokens where nobody counts them; a Sendmail asked. */
+static void count_token(struct feed_learning *l) {
+	if (l->result->delivery->source == DELIVERY_OF_POSTFIX && l->class != RESULT_SUSPENDED &&
+	    l->class != RESULT_LOCAL)
+		windows_pace_count(&l->lock, &l->rules, &l->result->judgement->owner,
+		    l->result->now_ns);
+}
+
+/* What the rule does, and the ids of what is to be told: the slot remembers by what it is held. */
+static void act(struct feed_learning *l, const struct window *was) {
+	struct engine *engine = l->result->memory->engine;
+	struct feed_destination *destination = l->destination;
+	bool failed = l->counts && l->weight == JUDGED_NEGATIVE && !window_is_shut(was);
+	bool ruled;
+
+	/* a delivery to many recipients is one that was refused */
+	l->fires = l->match != NULL &&
+	    (l->counts || l->rule.action == REPLY_ACTION_HOLD_RECIPIENT) &&
+	    feed_match_counts(l->match, &l->rule, l->result->now_ns);
+	if (l->fires)
+		feed_rule_acts(l);
+	feed_pace(l);
+	ruled = l->told.ruled && l->rule.action == REPLY_ACTION_SUSPEND;
+	l->told.fell = feed_has_fallen(was->ceiling, l->lock.state.window.ceiling);
+	if (l->told.died || ruled || ((failed || l->fires) && feed_may_note_failure(l)))
+		l->told.failure = decided_claim_event(engine);
+	/* a row of failures: a success ends it */
+	if (destination != NULL && l->told.failure != 0) {
+		l->told.cause = was->fail_cohorts > 0 ? destination->failure : 0;
+		destination->failure = l->told.failure;
+	}
+	if (l->told.died)
+		l->told.died_by = l->lock.event = decided_claim_event(engine);
+	if (ruled)
+		l->told.held_by = l->lock.event = decided_claim_event(engine);
+	if (l->has_reason && !window_is_by_hand(&l->lock.state.window))
+		l->lock.reason = l->reason;
+}
+
+/* The transaction.  False: nothing was learned. */
+static bool learn(struct feed_learning *l) {
+	struct destination_state *state = &l->lock.state;
+	struct feed_result *result = l->result;
+	bool create = l->weight != JUDGED_NEUTRAL || l->match != NULL || result->seen != NULL;
+	struct window_change change;
+	struct window was;
+
+	if (windows_lock_at(&l->lock, result->memory->engine, &result->key, &l->rules,
+	    result->now_ns, create ? STATES_CREATE : STATES_KNOWN_ONLY, &change) != STATES_HELD)
+		return false;
+	if (l->destination != NULL)
+		l->destination->place = states_place(&l->lock);
+	if (result->seen != NULL)
+		states_note(&l->lock, result->seen);
+	result->repeated = states_was_applied(&l->lock, &result->origin);
+	if (result->repeated) {
+		states_unlock(&l->lock);
+		return false;
+	}
+	was = state->window;
+	l->told.before = was.concurrency;
+	l->told.ceiling_before = was.ceiling;
+	l->told.would_hold = !l->asked && l->weight != JUDGED_NEUTRAL &&
+	    window_is_shut(&was) && windows_observed(result->generation, &result->judgement->owner);
+	feed_note_change(&l->told, &change);
+	hear_echo(l);
+	(void)feed_hear_levels(&l->lock, &l->rules, l->destination, result->now_ns, &l->told);
+	l->counts = l->destination == NULL || !level_was_told(&l->destination->lines,
+	    l->queue, result->start_ns, 2 * result->slack_ns + NS_PER_MS, (uint8_t)l->weight);
+	/* mail that was kept waits for a place */
+	if (l->class == RESULT_SUSPENDED)
+		shared_ask(l->lock.segment, l->lock.key.hash, result->now_ns);
+	if (l->counts) {
+		count_delivery(state, result->judgement->reply.class);
+		hear(l);
+		count_token(l);
+	}
+	act(l, &was);
+	if (l->destination != NULL)
+		feed_set_running(l->destination, state, result->now_ns);
+	l->lock.origin = result->origin;
+	states_store(&l->lock);
+	states_unlock(&l->lock);
+	return true;
+}
+
+struct feed_destination *feed_destination(struct feed_memory *memory,
+    const struct window_owner *owner, const struct state_key *key, int64_t now_ns) {
+	const struct map *table = &memory->table->by_hash;
+	const struct map_cell *cell = map_find(table, key->hash);
+	struct feed_destination *found = cell == NULL ? NULL : cell->item;
+
+	while (cell != NULL && strcmp(found->owner.name, owner->name) != 0) {
+		cell = map_next(table, cell);
+		found = cell == NULL ? NULL : cell->item;
+	}
+	if (found == NULL)
+		found = feed_destination_make(memory->table, key->hash, owner, now_ns);
+	if (found != NULL) {
+		found->owner.provider = owner->provider; /* it may change */
+		found->used_ns = now_ns;
+	}
+	return found;
+}
+
+void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
+    const struct level_attempt *attempt, int64_t now_ns) {
+	struct level *level = &destination->level;
+
+	if (level_count(level) == level->capacity)
+		feed_level_grow(memory->table, level);
+	if (!level_add(level, attempt, now_ns)) {
+		engine_count(memory->engine, COUNTER_LEVELS_LOST, 1);
+		return;
+	}
+	if (!destination->waiting)
+		TAILQ_INSERT_TAIL(&memory->waiting, destination, entry);
+	destination->waiting = true;
+}
+
+/* Lets the owner's window learn, and the rule act.  False: nothing was learned. */
+static bool feed_learn(struct feed_result *result) {
+	struct feed_memory *memory = result->memory;
+	const struct judgement *judgement = result->judgement;
+	const struct window_owner *owner = &judgement->owner;
+	const struct delivery *d = result->delivery;
+	struct segment *segment = memory->engine->segment;
+	struct feed_learning l = { .result = result,
+		.class = judge_heard(result->generation, judgement),
+		.queue = feed_hash_of(memory, d->queue_id),
+		.has_rule = judgement->rule != JUDGE_NONE };
+
+	l.weight = judged_weight(l.class);
+	if (result->expected != NULL)
+		result->key = *result->expected;
+	else if (!states_key(segment, owner->name, strlen(owner->name), &result->key))
+		return false;
+	if (l.weight != JUDGED_NEUTRAL || l.class == RESULT_SUSPENDED)
+		l.destination = feed_destination(memory, owner, &result->key, result->now_ns);
+	if (l.destination != NULL) {
+		l.destination->mta = judgement->mta;
+		result->key.place = l.destination->place;
+	}
+	if (result->expected == NULL)
+		states_expect(segment, &result->key, 1);
+	windows_rules(result->generation, judgement->mta, owner, &l.rules);
+	if (l.has_rule) {
+		judge_rule(result->generation, judgement->rule, &l.rule);
+		l.rule_end_ns = result->now_ns + (l.rule.for_ns > 0 ? l.rule.for_ns :
+		    l.rules.settings.suspend_ns);
+		if (l.rule.action != REPLY_ACTION_NONE)
+			l.match = feed_match(memory->matches, &l.rule,
+			    l.rule.action == REPLY_ACTION_HOLD_RECIPIENT ?
+			    feed_hash_of(memory, d->recipient) :
+			    feed_hash(memory, owner->name, strlen(owner->name)),
+			    result->now_ns);
+	}
+	if (d->source == DELIVERY_OF_SENDMAIL || memory->starts != NULL)
+		feed_find_level(&l);
+	l.has_reason = l.weight == JUDGED_NEGATIVE || l.has_rule;
+	if (l.has_reason)
+		(void)windows_reason(judgement->reply.words.text, judgement->reply.words.length,
+		    l.reason);
+	if (!learn(&l))
+		return false;
+	/* those whose level nobody told get it when those that began before have ended */
+	if (l.destination != NULL && l.counts && l.level == 0 && result->has_start &&
+	    l.weight != JUDGED_NEUTRAL)
+		feed_add_attempt(memory, l.destination, &(struct level_attempt){
+		    .start_ns = result->start_ns, .end_ns = result->end_ns,
+		    .slack_ns = result->slack_ns,
+		    .tag = (uint64_t)l.class | (l.canary ? FEED_TAG_CANARY : 0),
+		    .accepted = l.weight == JUDGED_POSITIVE,
+		    .kept = judge_keeps(result->generation, judgement, d) }, result->now_ns);
+	feed_report(&l);
+	return true;
+}
+
+/* --- all of it ------------------------------------------------------------------------ */
 
 static void count_class(struct engine *engine, enum result_class class) {
 	static const enum counter counters[RESULT_CLASS_COUNT] = {
@@ -236,7 +443,8 @@ struct feed_outcome engine_feed_delivery(struct engine *engine,
     const struct feed_origin *origin, int64_t now_ns) {
 	struct feed_memory *memory = feed_memory(engine, generation);
 	struct feed_result result = { .memory = memory, .generation = generation,
-		.delivery = delivery, .origin = { origin->log, origin->offset } };
+		.delivery = delivery, .origin = { origin->log, origin->offset },
+		.clock_ns = now_ns, .now_ns = now_ns };
 	struct feed_outcome outcome = { .judgement = NULL };
 	const struct feed_expected *expected;
 	struct judgement *judgement;
@@ -249,18 +457,22 @@ struct feed_outcome engine_feed_delivery(struct engine *engine,
 	if (judgement->mta >= generation->mta_count && delivery->source != DELIVERY_OF_OTHER)
 		return outcome;
 	outcome.judgement = result.judgement = judgement;
-	place_in_time(&result, origin, now_ns);
-	roll_up(engine, generation, judgement);
+	if (!feed_tells_relay(judgement))
+		feed_roll_up(engine, generation, judgement);
+	result.end_ns = result.start_ns = origin->ended_ns > 0 && origin->ended_ns < now_ns ?
+	    origin->ended_ns : now_ns;
+	result.has_start = level_began(delivery, result.end_ns, &result.start_ns, &result.slack_ns);
+	if (result.has_start)
+		result.slack_ns += origin->ended_ns == 0 ? READ_LAG_NS : origin->slack_ns;
+	/* what is read at once is learned as of now, or clocks that differ by a little
+	 * would make time go back */
+	if (result.has_start && now_ns - result.end_ns > LIVE_NS)
+		result.now_ns = result.end_ns;
 	expected = feed_expected(memory, origin->expected);
 	if (expected != NULL && is_own(&result) && strncmp((const char *)expected->key.name,
 	    judgement->owner.name, sizeof(expected->key.name)) == 0)
 		result.expected = &expected->key;
-	if (find_seen(generation, delivery, judgement, &seen)) {
-		if (expected != NULL && address_equal(&expected->relay, &seen.relay))
-			seen.relay_key = expected->relay_key;
-		result.seen = is_own(&result) ? &seen : NULL;
-		outcome.learned = note_relay(memory, &seen, result.seen != NULL, now_ns);
-	}
+	outcome.learned = note_relay(&result, expected, &seen);
 	if (judgement->owner.kind != DESTINATION_NONE && feed_learn(&result))
 		outcome.learned = true;
 	else
@@ -273,67 +485,4 @@ struct feed_outcome engine_feed_delivery(struct engine *engine,
 		note_lane(engine, &result);
 	}
 	return outcome;
-}
-
-unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
-    struct span program) {
-	size_t rest;
-
-	return judge_postfix(generation, mtas, program, &rest);
-}
-
-void engine_feed_start(struct engine *engine, const struct generation *generation,
-    unsigned mtas, const struct delivery *delivery, int64_t now_ns) {
-	struct feed_memory *memory = feed_memory(engine, generation);
-	struct judgement judgement;
-	struct state_key key;
-
-	if (memory == NULL || delivery->queue_id.length == 0)
-		return;
-	judge_delivery(memory->judge, mtas, delivery, &judgement);
-	if (judgement.owner.kind == DESTINATION_NONE)
-		return;
-	if (memory->starts == NULL)
-		memory->starts = feed_starts_open();
-	if (memory->starts == NULL)
-		return;
-	roll_up(engine, generation, &judgement);
-	if (states_key(engine->segment, judgement.owner.name, strlen(judgement.owner.name), &key))
-		(void)feed_starts_begin(memory->starts, key.hash, feed_hash_of(memory,
-		    delivery->queue_id), now_ns);
-}
-
-/* Patterns that met their limits on some reply, since we counted last. */
-static void count_given_up(struct feed_memory *memory) {
-	uint64_t given_up = judge_patterns_given_up(memory->judge);
-
-	if (given_up > memory->given_up)
-		engine_count(memory->engine, COUNTER_PATTERNS_GIVEN_UP,
-		    given_up - memory->given_up);
-	memory->given_up = given_up;
-}
-
-void engine_feed_turn(struct engine *engine, const struct generation *generation,
-    int64_t now_ns) {
-	/* made here if need be: what ran by our predecessor's log is forgotten then */
-	struct feed_memory *memory = feed_memory(engine, generation);
-	struct feed_destination *destination, *next;
-
-	if (memory == NULL || (now_ns >= memory->turned_ns &&
-	    now_ns - memory->turned_ns < TURN_NS))
-		return;
-	memory->turned_ns = now_ns;
-	count_given_up(memory);
-	for (destination = TAILQ_FIRST(&memory->waiting); destination != NULL;
-	     destination = next) {
-		bool waits = feed_learn_levels(memory, generation, destination, now_ns);
-
-		next = TAILQ_NEXT(destination, entry);
-		feed_shrink(memory, destination);
-		if (waits)
-			continue;
-		TAILQ_REMOVE(&memory->waiting, destination, entry);
-		destination->waiting = false;
-	}
-	feed_table_sweep(memory->table, now_ns);
 }

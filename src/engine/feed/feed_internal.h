@@ -10,6 +10,7 @@
 
 #include <sys/queue.h>
 
+#include "base/map.h"
 #include "engine/feed/feed.h"
 #include "engine/destination/windows_internal.h"
 #include "policy/window/level.h"
@@ -42,8 +43,14 @@ struct feed_match;
 /* --- all ------------------------------------------------------------------------------ */
 
 struct feed_starts;
-struct feed_table;
 struct feed_matches;
+
+struct feed_table {
+	struct map by_hash;		/* of constant size */
+	uint32_t entries;
+	uint32_t hand;
+	int64_t in_vain_ns;		/* when nobody was found idle */
+};
 
 /* That a delivery to a domain went by a relay, or the relay's name, and when that was
  * noted. */
@@ -84,6 +91,11 @@ struct feed_memory *feed_memory(struct engine *engine, const struct generation *
 /* The same in all this process, not 0. */
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length);
 
+/* Was the very same noted less than a second ago, as it is for each delivery of many?  One
+ * that is not certain was not.  `whole`: the domain's relay, else the relay's name. */
+bool feed_was_noted(struct feed_memory *memory, const struct delivery_seen *seen,
+    bool whole, int64_t now_ns);
+
 /* Where it stands that a relay's name was noted: known of a result that is to come, too. */
 struct feed_noted *feed_noted_near(struct feed_memory *memory, const struct address *relay);
 
@@ -92,8 +104,6 @@ const struct feed_expected *feed_expected(const struct feed_memory *memory, unsi
 
 /* Hash of a text, 0: it is empty. */
 uint64_t feed_hash_of(const struct feed_memory *memory, struct span span);
-
-/* feed_learn.c */
 
 /* A result that is somebody's, on its way. */
 struct feed_result {
@@ -113,13 +123,6 @@ struct feed_result {
 	bool has_start;		/* else start_ns is end_ns */
 	bool repeated;		/* it was learned before: nothing was done */
 };
-
-/* Lets the owner's window learn, and the rule act.  False: nothing was learned. */
-bool feed_learn(struct feed_result *result);
-
-/* Levels that are known by now.  True: there is more to come. */
-bool feed_learn_levels(struct feed_memory *memory, const struct generation *generation,
-    struct feed_destination *destination, int64_t now_ns);
 
 /* What happened in a transaction, to be told after it. */
 struct feed_told {
@@ -165,34 +168,73 @@ struct feed_learning {
 /* Lets the pace learn: inside the transaction, once it is known whether the rule fires. */
 void feed_pace(struct feed_learning *learning);
 
+/* feed_late.c */
+
+#define FEED_TAG_CANARY	0x100	/* of a level's attempt, beside the class */
+
+/* Of a ceiling that a cluster divides: places that are other nodes'.  How many of them are in
+ * use is not known: a refusal counts as if all were, and what is accepted as if none was, so
+ * that nothing is believed that was not seen. */
+uint32_t feed_elsewhere(const struct state_lock *lock, int64_t now_ns);
+
+/* The window hears of levels that are known by now, some at most; returns how many there were. */
+unsigned feed_hear_levels(struct state_lock *lock, const struct window_rules *rules,
+    struct feed_destination *destination, int64_t now_ns, struct feed_told *told);
+
+void feed_set_running(struct feed_destination *destination, struct destination_state *state,
+    int64_t now_ns);
+
+static inline void feed_note_change(struct feed_told *told, const struct window_change *change) {
+	told->died |= change->died;
+	told->back |= change->revived;
+	told->changed |= change->window;
+}
+
+static inline bool feed_has_fallen(uint32_t before, uint32_t ceiling) {
+	return ceiling != 0 && (before == 0 || ceiling < before);
+}
+
 /* feed_report.c */
 
-/* After the transaction: reports what it made of the window, and does what else the rule says. */
+/* A destination that fails all the time does not wash out what others did. */
+bool feed_may_note_failure(struct feed_learning *learning);
+
+/* After the transaction: frees the place of a failure that was asked about, reports what it made of
+ * the window, and does what else the rule says. */
 void feed_report(struct feed_learning *learning);
 /* The same of levels that are known late. */
 void feed_report_change(const struct feed_memory *memory, const struct generation *generation,
     const struct feed_destination *destination, const struct state_lock *lock,
     const struct window_rules *rules, const struct feed_told *told, int64_t now_ns);
 
-/* feed_levels.c */
-
-struct feed_table *feed_table_open(void);
-void feed_table_close(struct feed_table **table);
+/* feed.c */
 
 /* The owner's entry, made if need be.  NULL: there is no room, or no memory. */
 struct feed_destination *feed_destination(struct feed_memory *memory,
     const struct window_owner *owner, const struct state_key *key, int64_t now_ns);
 
-/* The same if it is there; it is being fetched.  Has the bucket of the key fetched before,
+/* Adds an attempt, with more room for levels where that is needed (counted where there is
+ * none). */
+void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
+    const struct level_attempt *attempt, int64_t now_ns);
+
+/* feed_levels.c */
+
+/* Another entry.  NULL: there is no room, or no memory. */
+struct feed_destination *feed_destination_make(struct feed_table *table, uint64_t hash,
+    const struct window_owner *owner, int64_t now_ns);
+
+struct feed_table *feed_table_open(void);
+void feed_table_close(struct feed_table **table);
+
+/* The owner's entry if it is there; it is being fetched.  Has the bucket of the key fetched before,
  * and its levels after. */
 void feed_destination_near(const struct feed_table *table, uint64_t hash);
 const struct feed_destination *feed_destination_likely(const struct feed_table *table,
     uint64_t hash);
 
-/* Adds an attempt, with more room for levels where that is needed (counted where there is
- * none). */
-void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
-    const struct level_attempt *attempt, int64_t now_ns);
+/* More room for levels, if there is any. */
+void feed_level_grow(struct feed_table *table, struct level *level);
 
 /* Places that the remote may have counted by then: in flight, and connections kept. */
 uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns);
@@ -224,7 +266,21 @@ bool feed_match_counts(struct feed_match *match, const struct judge_rule *rule,
  * then. */
 bool feed_match_is_quiet(struct feed_match *match, int64_t now_ns, int64_t until_ns);
 
+/* What a rule that fires does to the window, inside the transaction. */
+void feed_rule_acts(struct feed_learning *learning);
+
 /* feed_starts.c */
+
+/* The level of a result, where the mail server told it at the start. */
+void feed_find_level(struct feed_learning *learning);
+
+static inline bool feed_tells_relay(const struct judgement *judgement) {
+	return judgement->tried.name.length > 0 || !address_is_unknown(&judgement->tried.address);
+}
+
+/* A result that tells no relay is of whom the domain was reached by last. */
+void feed_roll_up(const struct engine *engine, const struct generation *generation,
+    struct judgement *judgement);
 
 struct feed_starts *feed_starts_open(void);
 void feed_starts_close(struct feed_starts **starts);

@@ -27,13 +27,6 @@ _Static_assert(ENTRIES_FIRST * DESTINATIONS_MAX == ENTRIES_GROWN_MAX, "halves");
 #define SWEEP			256	/* cells that a turn looks at */
 #define SHRINK			16	/* of so many entries less than one is in use */
 
-struct feed_table {
-	struct map by_hash;		/* of constant size */
-	uint32_t entries;
-	uint32_t hand;
-	int64_t in_vain_ns;		/* when nobody was found idle */
-};
-
 struct feed_table *feed_table_open(void) {
 	struct feed_table *table = calloc(1, sizeof(*table));
 
@@ -100,11 +93,15 @@ void feed_table_sweep(struct feed_table *table, int64_t now_ns) {
 	(void)give_up(table, SWEEP, SWEEP, now_ns);
 }
 
-static struct feed_destination *make(struct feed_table *table, uint64_t hash,
-    const struct window_owner *owner) {
-	struct feed_destination *new = calloc(1, sizeof(*new));
-	struct level_entry *entries = calloc(ENTRIES_FIRST, sizeof(*entries));
+struct feed_destination *feed_destination_make(struct feed_table *table, uint64_t hash,
+    const struct window_owner *owner, int64_t now_ns) {
+	struct feed_destination *new;
+	struct level_entry *entries;
 
+	if (table->by_hash.count >= DESTINATIONS_MAX && !make_room(table, now_ns))
+		return NULL;
+	new = calloc(1, sizeof(*new));
+	entries = calloc(ENTRIES_FIRST, sizeof(*entries));
 	if (new == NULL || entries == NULL) {
 		free(new);
 		free(entries);
@@ -116,25 +113,6 @@ static struct feed_destination *make(struct feed_table *table, uint64_t hash,
 	map_add(&table->by_hash, hash)->item = new;
 	table->entries += ENTRIES_FIRST;
 	return new;
-}
-
-struct feed_destination *feed_destination(struct feed_memory *memory,
-    const struct window_owner *owner, const struct state_key *key, int64_t now_ns) {
-	struct feed_table *table = memory->table;
-	const struct map_cell *cell = map_find(&table->by_hash, key->hash);
-	struct feed_destination *found = cell == NULL ? NULL : cell->item;
-
-	while (cell != NULL && strcmp(found->owner.name, owner->name) != 0) {
-		cell = map_next(&table->by_hash, cell);
-		found = cell == NULL ? NULL : cell->item;
-	}
-	if (found == NULL && (table->by_hash.count < DESTINATIONS_MAX || make_room(table, now_ns)))
-		found = make(table, key->hash, owner);
-	if (found != NULL) {
-		found->owner.provider = owner->provider; /* it may change */
-		found->used_ns = now_ns;
-	}
-	return found;
 }
 
 void feed_destination_near(const struct feed_table *table, uint64_t hash) {
@@ -163,7 +141,7 @@ static bool move(struct feed_table *table, struct level *level, uint32_t capacit
 	return true;
 }
 
-static void grow(struct feed_table *table, struct level *level) {
+void feed_level_grow(struct feed_table *table, struct level *level) {
 	uint32_t capacity = 4 * level->capacity;
 	uint32_t grown = table->entries - ENTRIES_FIRST * table->by_hash.count;
 
@@ -177,21 +155,6 @@ void feed_shrink(struct feed_memory *memory, struct feed_destination *destinatio
 
 	if (level->capacity > ENTRIES_FIRST && level_count(level) < level->capacity / SHRINK)
 		(void)move(memory->table, level, level->capacity / 4);
-}
-
-void feed_add_attempt(struct feed_memory *memory, struct feed_destination *destination,
-    const struct level_attempt *attempt, int64_t now_ns) {
-	struct level *level = &destination->level;
-
-	if (level_count(level) == level->capacity)
-		grow(memory->table, level);
-	if (!level_add(level, attempt, now_ns)) {
-		engine_count(memory->engine, COUNTER_LEVELS_LOST, 1);
-		return;
-	}
-	if (!destination->waiting)
-		TAILQ_INSERT_TAIL(&memory->waiting, destination, entry);
-	destination->waiting = true;
 }
 
 uint32_t feed_places(const struct feed_destination *destination, int64_t now_ns) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/feed/feed_internal.h"
 
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length) {
@@ -13,6 +14,37 @@ uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t le
 
 uint64_t feed_hash_of(const struct feed_memory *memory, struct span span) {
 	return span.length == 0 ? 0 : feed_hash(memory, span.text, span.length);
+}
+
+bool feed_was_noted(struct feed_memory *memory, const struct delivery_seen *seen,
+    bool whole, int64_t now_ns) {
+	const char marks[4] = { whole, (char)seen->mta, seen->cloned,
+		whole ? (char)seen->name_length : 0 };
+	char text[2 * SEGMENT_NAME_MAX + sizeof(seen->relay) + sizeof(marks)];
+	struct feed_noted *noted;
+	uint64_t key;
+	size_t length = 0;
+
+	if (seen->name_length > SEGMENT_NAME_MAX || seen->relay_name_length > SEGMENT_NAME_MAX)
+		return false;
+	memcpy(text, marks, sizeof(marks));
+	length = sizeof(marks);
+	memcpy(text + length, &seen->relay, sizeof(seen->relay));
+	length += sizeof(seen->relay);
+	if (whole) {
+		memcpy(text + length, seen->name, seen->name_length);
+		length += seen->name_length;
+	}
+	if (seen->relay_name != NULL)
+		memcpy(text + length, seen->relay_name, seen->relay_name_length);
+	length += seen->relay_name_length;
+	key = feed_hash(memory, text, length);
+	noted = whole ? &memory->noted[key % FEED_NOTED] : feed_noted_near(memory, &seen->relay);
+	if (noted->key == key && now_ns - noted->at_ns < NS_PER_SECOND &&
+	    now_ns >= noted->at_ns)
+		return true;
+	*noted = (struct feed_noted){ key, now_ns };
+	return false;
 }
 
 /* A judge for a generation that the old one is not of.  Where it cannot be had the old one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  What a result says of the pace of messages to its destination.
- * MODEL    Inside the transaction of feed_learn.c; policy/window/pace.h is the law.  Its time is
+ * MODEL    Inside the transaction of feed.c; policy/window/pace.h is the law.  Its time is
  *          that of the clock, whenever the result was read: tokens are taken by it.  A message
  *          was sent when its delivery began, at the earliest by what the log says.
  * ERRORS   What was read late is not counted where no pace is in force yet: it would come

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "engine/decision/decided.h"
 #include "engine/feed/feed_internal.h"
+#include "policy/limit/rate.h"
+#include "segment/destination/flights.h"
 #include "segment/destination/recipients.h"
 
 #define QUIET_NS	(3600 * NS_PER_SECOND)
@@ -124,7 +126,48 @@ static void report_action(struct feed_learning *l) {
 	}
 }
 
+bool feed_may_note_failure(struct feed_learning *l) {
+	static const struct rate_limit limit = { .period_ns = NS_PER_SECOND, .count = 10,
+		.burst = 100 };
+	struct feed_destination *destination = l->destination;
+	int64_t now_ns = l->result->now_ns;
+
+	if (destination == NULL)
+		return true;
+	if (!rate_allows(&limit, destination->failure_tat_ns, now_ns))
+		return false;
+	destination->failure_tat_ns = rate_after(&limit, destination->failure_tat_ns, now_ns);
+	return true;
+}
+
+/* Whoever asked, and could not connect, does not try again: it has no connection there,
+ * and so no place. */
+static void free_place(const struct feed_learning *l) {
+	const struct feed_result *result = l->result;
+	struct segment *segment = result->memory->engine->segment;
+	const char *owner = result->judgement->owner.name;
+	struct span id = result->delivery->queue_id;
+
+	/* an echo, too */
+	if (l->asked && !l->connected && judged_weight(judge_heard(result->generation,
+		result->judgement)) == JUDGED_NEGATIVE)
+		(void)flights_end_attempt(segment, owner, strlen(owner),
+		    flights_queue_hash(segment, id.text, id.length), result->now_ns);
+}
+
+/* From which mail server, for a provider or a relay that was not known before. */
+static void note_mta(const struct feed_result *result) {
+	const struct delivery_seen seen = { .name = result->judgement->owner.name,
+		.name_length = strlen(result->judgement->owner.name),
+		.mta = (uint8_t)result->judgement->mta, .cloned = result->judgement->cloned };
+
+	(void)destinations_note(result->memory->engine->segment, &seen, result->now_ns);
+}
+
 void feed_report(struct feed_learning *l) {
+	if (l->lock.is_new && l->result->seen == NULL)
+		note_mta(l->result);
+	free_place(l);
 	if (l->told.back)
 		report_window(l, WINDOW_BACK);
 	if (l->told.failure != 0)

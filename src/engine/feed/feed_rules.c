@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Thresholds of provider rules: so many replies in so much time.
+ * PURPOSE  Thresholds of provider rules: so many replies in so much time; and what rules do
+ *          to windows.
  * MODEL    A small table of rule x destination (or recipient), each with the times of
  *          its last matches; of a full bucket the one that was used longest ago goes.
  * ERRORS   Without memory a rule with a threshold does nothing.
@@ -102,4 +103,35 @@ bool feed_match_is_quiet(struct feed_match *match, int64_t now_ns, int64_t until
 		return true;
 	match->quiet_ns = until_ns;
 	return false;
+}
+
+static void set_ceiling(struct feed_learning *l) {
+	struct destination_state *state = &l->lock.state;
+	struct window *window = &state->window;
+
+	if ((state->flags & DESTINATION_CEILING) != 0 ||
+	    (window->ceiling != 0 && window->ceiling <= l->rule.ceiling))
+		return;
+	window_set_ceiling(window, &l->rules.settings, l->rule.ceiling, l->result->now_ns);
+	if (l->rule.for_ns > 0)
+		window->canary_ns = l->rule_end_ns;
+	l->told.ruled = true;
+}
+
+static void suspend_window(struct feed_learning *l) {
+	struct window *window = &l->lock.state.window;
+	bool was_stopped = window_is_shut(window) && window->cause != WINDOW_CAUSE_COHORTS;
+
+	/* what people say stands: its end, and their reason */
+	if (window_is_by_hand(window))
+		return;
+	window_suspend(window, WINDOW_CAUSE_RULE, l->rule_end_ns);
+	l->told.ruled = !was_stopped;
+}
+
+void feed_rule_acts(struct feed_learning *l) {
+	if (l->rule.action == REPLY_ACTION_CEILING)
+		set_ceiling(l);
+	else if (l->rule.action == REPLY_ACTION_SUSPEND)
+		suspend_window(l);
 }

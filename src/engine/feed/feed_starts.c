@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Deliveries whose start a mail server told: their levels are exact.
+ * PURPOSE  Deliveries whose start a mail server told: their levels are exact.  And whose a
+ *          result is that tells less than others: no relay.
  * MODEL    A table of starts by destination and queue id, and of how many are under way
  *          at each destination, both of fixed size.  A start whose end is not told for an
  *          hour is over.
@@ -8,9 +9,11 @@
  * THREADS  One.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "engine/feed/feed_internal.h"
+#include "segment/destination/flights.h"
 
 #define PLACES		65536
 #define WAYS		16
@@ -112,4 +115,76 @@ uint32_t feed_starts_end(struct feed_starts *starts, uint64_t hash, uint64_t que
 	there = underway(starts, hash);
 	*running = there == NULL ? 0 : there->count;
 	return level;
+}
+
+/* --- as a result meets them ----------------------------------------------------------- */
+
+void feed_find_level(struct feed_learning *l) {
+	const struct feed_result *result = l->result;
+	const struct delivery *d = result->delivery;
+	const char *owner = result->judgement->owner.name;
+	struct flight_attempt attempt;
+	uint32_t running;
+
+	if (d->queue_id.length == 0)
+		return;
+	if (d->source == DELIVERY_OF_SENDMAIL) {
+		struct segment *segment = result->memory->engine->segment;
+		uint64_t hash = flights_queue_hash(segment, d->queue_id.text,
+		    d->queue_id.length);
+
+		l->asked = flights_find_attempt(segment, owner, strlen(owner), hash,
+		    result->now_ns, &attempt);
+		if (l->asked) {
+			l->canary = attempt.canary;
+			l->connected = attempt.connected;
+			l->level = attempt.level;
+		}
+	} else if (result->memory->starts != NULL && l->destination != NULL) {
+		l->level = feed_starts_end(result->memory->starts, l->destination->hash,
+		    l->queue, result->now_ns, &running);
+		if (l->level != 0) {
+			l->destination->level.running = running;
+			l->destination->level.running_ns = result->now_ns;
+		}
+	}
+}
+
+void feed_roll_up(const struct engine *engine, const struct generation *generation,
+    struct judgement *judgement) {
+	struct window_owner own = judgement->owner;
+	struct destination_seen seen;
+	const char *domain;
+
+	if (own.kind != DESTINATION_DOMAIN || feed_tells_relay(judgement))
+		return;
+	domain = own.name + generation_transport_prefix(own.name, strlen(own.name));
+	if (!destinations_find(engine->segment, domain, strlen(domain), &seen))
+		return;
+	(void)windows_roll_up(engine, generation, &seen, judgement->mta < generation->mta_count ?
+	    judgement->mta : generation_window_mta(generation, seen.name, strlen(seen.name),
+	    seen.cloned_by | seen.other_by), &judgement->owner);
+	if (!windows_owner_by_transport(generation, judgement->mta, &judgement->owner))
+		judgement->owner = own;
+}
+
+void engine_feed_start(struct engine *engine, const struct generation *generation,
+    unsigned mtas, const struct delivery *delivery, int64_t now_ns) {
+	struct feed_memory *memory = feed_memory(engine, generation);
+	struct judgement judgement;
+	struct state_key key;
+
+	if (memory == NULL || delivery->queue_id.length == 0)
+		return;
+	judge_delivery(memory->judge, mtas, delivery, &judgement);
+	if (judgement.owner.kind == DESTINATION_NONE)
+		return;
+	if (memory->starts == NULL)
+		memory->starts = feed_starts_open();
+	if (memory->starts == NULL)
+		return;
+	feed_roll_up(engine, generation, &judgement);
+	if (states_key(engine->segment, judgement.owner.name, strlen(judgement.owner.name), &key))
+		(void)feed_starts_begin(memory->starts, key.hash, feed_hash_of(memory,
+		    delivery->queue_id), now_ns);
 }

@@ -43,3 +43,10 @@ void engine_feed_told(struct engine *engine, const struct delivery *delivery,
 void engine_feed_reached(struct engine *engine, int64_t ns) {
 	told_reached(engine->segment, ns);
 }
+
+unsigned engine_feed_postfix(const struct generation *generation, unsigned mtas,
+    struct span program) {
+	size_t rest;
+
+	return judge_postfix(generation, mtas, program, &rest);
+}

@@ -119,26 +119,6 @@ static inline bool is_place(const struct learned *table, uint32_t place) {
 	return place > 0 && place <= table->place->per_shard;
 }
 
-void states_aim_at(struct segment *segment, const struct state_key *key,
-    struct state_lock *lock) {
-	lock->segment = segment;
-	lock->table = destination_state_table(segment);
-	lock->slot = lock->likely = NULL;
-	lock->is_expected = key->is_expected;
-	memcpy(lock->key.words, key->name, sizeof(key->name));
-	lock->key.hash = key->hash;
-	lock->key.shard = learned_shard(&lock->table, key->hash);
-	if (is_place(&lock->table, key->place))
-		lock->likely = learned_slot(&lock->table, lock->key.shard,
-		    key->place - 1);
-	if (key->is_expected)
-		return;
-	if (lock->likely != NULL)
-		learned_fetch(&lock->table, lock->likely);
-	else
-		learned_aim_hash(&lock->table, key->hash, &lock->key);
-}
-
 void states_expect(const struct segment *segment, struct state_key keys[], size_t count) {
 	struct learned table = destination_state_table(segment);
 	uint64_t hashes[STATES_EXPECTED] = { 0 };
@@ -226,6 +206,28 @@ enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
 	return locked;
 }
 
+enum states_locked states_lock_at(struct state_lock *lock, struct segment *segment,
+    const struct state_key *key, int64_t now_ns, enum states_create create) {
+	enum states_locked locked;
+
+	lock->segment = segment;
+	lock->table = destination_state_table(segment);
+	lock->slot = lock->likely = NULL;
+	lock->is_expected = key->is_expected;
+	memcpy(lock->key.words, key->name, sizeof(key->name));
+	lock->key.hash = key->hash;
+	lock->key.shard = learned_shard(&lock->table, key->hash);
+	if (is_place(&lock->table, key->place))
+		lock->likely = learned_slot(&lock->table, lock->key.shard,
+		    key->place - 1);
+	else if (!key->is_expected)
+		learned_aim_hash(&lock->table, key->hash, &lock->key);
+	locked = states_lock_slot(lock, now_ns, create);
+	if (locked == STATES_HELD)
+		state_load(lock);
+	return locked;
+}
+
 /* Which of the logs: two of a host hardly share it. */
 static uint64_t log_bits(uint64_t log) {
 	uint64_t bits = (log * UINT64_C(0x9e3779b97f4a7c15)) >> OFFSET_BITS;
@@ -248,6 +250,18 @@ static uint64_t origin_word(const struct state_lock *lock) {
 	if (lock->origin.log == 0 || lock->origin.offset >= OFFSET_MOST)
 		return lock->words[KEPT_WORDS - 1];
 	return log_bits(lock->origin.log) << OFFSET_BITS | lock->origin.offset;
+}
+
+/* What is to stand in the slot. */
+static void encode(const struct state_lock *lock, uint32_t reason, uint64_t words[STATE_WORDS]) {
+	memcpy(words, lock->words, sizeof(lock->words));
+	state_encode(&lock->state, lock->segment->header->created_ns, words);
+	/* flights.c alone counts */
+	words[FLIGHTS_AT] = (words[FLIGHTS_AT] & ~FLIGHTS_MASK) |
+	    (lock->words[FLIGHTS_AT] & FLIGHTS_MASK);
+	words[KEPT_WORDS - 1] = origin_word(lock);
+	words[1] = (words[1] & ~UINT64_C(0x00ffffff00000000)) |
+	    (uint64_t)reason << 32;
 }
 
 /* Would a hint be another one? */
@@ -278,58 +292,42 @@ static void set_seen(struct state_lock *lock, uint32_t sequence) {
 	FAILPOINT();
 }
 
-/* All of it, or nothing. */
-static void state_commit(struct state_lock *lock, const uint64_t words[STATE_WORDS]) {
+void states_store(struct state_lock *lock) {
 	struct state_shard *shard = shard_of(&lock->table, lock->key.shard);
+	uint32_t number = destination_number(&lock->table, lock->key.shard, lock->slot);
+	uint32_t was = REASON_OF(lock->words), reason = lock->reason == NULL && lock->event == 0 ?
+	    was : reasons_put(&lock->table, lock->key.shard, number, was, lock->reason,
+	    lock->event);
 	/* odd from here on, also where any role wrote another number */
 	uint32_t sequence = (SEEN_SEQUENCE(RELAXED(lock->slot[1])) + 1) | 1;
-	uint32_t number = destination_number(&lock->table,
-	    lock->key.shard, lock->slot);
-
-	for (unsigned i = 0; i < STATE_WORDS; i++) {
-		STORE(shard->undo[i], lock->words[i]);
-		FAILPOINT();
-	}
-	atomic_store_explicit(&shard->undo_slot, 1 + (uint64_t)number,
-	    memory_order_release);
-	FAILPOINT();
-	set_seen(lock, sequence);
-	for (unsigned i = 0; i < STATE_WORDS; i++) {
-		if (words[i] == lock->words[i])
-			continue;
-		STORE(lock->slot[KEPT_AT + i], words[i]);
-		FAILPOINT();
-	}
-	set_seen(lock, sequence + 1);
-	states_mark_unkept(&lock->table, lock->key.shard, number);
-	if (change_matters(lock->words, words)) {
-		states_mark_timed(&lock->table, lock->key.shard, number,
-		    states_is_timed(words + KEPT_WORDS));
-		states_mark_changed(&lock->table, lock->key.shard, number);
-	}
-	atomic_store_explicit(&shard->undo_slot, 0, memory_order_release);
-	FAILPOINT();
-}
-
-void states_store(struct state_lock *lock) {
-	uint32_t number = destination_number(&lock->table,
-	    lock->key.shard, lock->slot);
-	uint32_t reason = REASON_OF(lock->words), was = reason;
 	uint64_t words[STATE_WORDS];
 
-	memcpy(words, lock->words, sizeof(words));
-	state_encode(&lock->state, lock->segment->header->created_ns, words);
-	/* flights.c alone counts */
-	words[FLIGHTS_AT] = (words[FLIGHTS_AT] & ~FLIGHTS_MASK) |
-	    (lock->words[FLIGHTS_AT] & FLIGHTS_MASK);
-	words[KEPT_WORDS - 1] = origin_word(lock);
-	if (lock->reason != NULL || lock->event != 0)
-		reason = reasons_put(&lock->table, lock->key.shard, number, was,
-		    lock->reason, lock->event);
-	words[1] = (words[1] & ~UINT64_C(0x00ffffff00000000)) |
-	    (uint64_t)reason << 32;
-	if (memcmp(words, lock->words, sizeof(words)) != 0)
-		state_commit(lock, words);
+	encode(lock, reason, words);
+	if (memcmp(words, lock->words, sizeof(words)) != 0) {
+		for (unsigned i = 0; i < STATE_WORDS; i++) {
+			STORE(shard->undo[i], lock->words[i]);
+			FAILPOINT();
+		}
+		atomic_store_explicit(&shard->undo_slot, 1 + (uint64_t)number,
+		    memory_order_release);
+		FAILPOINT();
+		set_seen(lock, sequence);
+		for (unsigned i = 0; i < STATE_WORDS; i++) {
+			if (words[i] == lock->words[i])
+				continue;
+			STORE(lock->slot[KEPT_AT + i], words[i]);
+			FAILPOINT();
+		}
+		set_seen(lock, sequence + 1);
+		states_mark_unkept(&lock->table, lock->key.shard, number);
+		if (change_matters(lock->words, words)) {
+			states_mark_timed(&lock->table, lock->key.shard, number,
+			    states_is_timed(words + KEPT_WORDS));
+			states_mark_changed(&lock->table, lock->key.shard, number);
+		}
+		atomic_store_explicit(&shard->undo_slot, 0, memory_order_release);
+		FAILPOINT();
+	}
 	if (was != reason && was != 0)
 		reasons_free(&lock->table, lock->key.shard, number, was);
 	memcpy(lock->words, words, sizeof(words));

@@ -72,12 +72,9 @@ struct state_lock {
 bool states_aim(struct segment *segment, const char *name, size_t length,
     struct state_lock *lock);
 
-/* The same in two steps; of a place that is known the slot is fetched at once.  False: as
- * above. */
+/* Its key, for states_lock_at.  False: as above. */
 bool states_key(struct segment *segment, const char *name, size_t length,
     struct state_key *out);
-void states_aim_at(struct segment *segment, const struct state_key *key,
-    struct state_lock *lock);
 
 /* These are going to be locked, noted or found soon: has them fetched, as many at once as
  * the processor can, where each alone would wait for memory twice.  Of use where there
@@ -101,6 +98,9 @@ enum states_locked {
  * origin are zero.  A window that makes no sense is shown as none (counted: window_begin it). */
 enum states_locked states_lock(struct state_lock *lock, int64_t now_ns,
     enum states_create create);
+/* The same without aiming at it before. */
+enum states_locked states_lock_at(struct state_lock *lock, struct segment *segment,
+    const struct state_key *key, int64_t now_ns, enum states_create create);
 
 /* Was an event at or behind this place of the same log applied?  Then this one was, too. */
 bool states_was_applied(const struct state_lock *lock,
