@@ -18,6 +18,15 @@
 #include "engine/outbound/outbound.h"
 #include "engine/destination/windows_internal.h"
 
+#define SHARE		20
+#define LOOK_LEAST_NS	(250 * NS_PER_MS)
+/* A destination's relays may change their order unseen. */
+#define LOOK_MOST_NS	(5 * NS_PER_SECOND)
+#define QUIET_SHARE	400
+#define SOON_NS		(50 * NS_PER_MS)
+#define UNWANTED_NS	(30 * NS_PER_SECOND)
+#define CHECK_NS	NS_PER_SECOND
+#define WATCH_NS	(200 * NS_PER_MS)	/* of classes whose lanes are in use */
 #define LISTED_MAX	8192		/* of one transport */
 #define LOOKED_AT	4096		/* the classes' states do not wait for a long look */
 #define RECIPIENTS_SPARE 1024
@@ -288,7 +297,8 @@ static void tell_file(struct engine_hints *hints, const struct gathering *gather
 	}
 }
 
-int hint_keys_build(struct engine_hints *hints, struct diag *diag) {
+/* Makes the file anew.  -1 with *diag: the one before stays. */
+static int build_keys(struct engine_hints *hints, struct diag *diag) {
 	struct gathering gathering = { .list = NULL };
 	struct hint_look look = { .hints = hints, .each = gather_hint,
 		.context = &gathering };
@@ -316,4 +326,135 @@ int hint_keys_build(struct engine_hints *hints, struct diag *diag) {
 	free(gathering.list);
 	free(gathering.texts);
 	return result;
+}
+
+/* --- when ---------------------------------------------------------------------------- */
+
+bool hint_file_is_current(const struct engine_hints *hints) {
+	return hints->published && hints->made_of == hints->generation->number;
+}
+
+/* Everything is said anew.  -1 with *diag: the file before stays. */
+static int build(struct engine_hints *hints, struct diag *diag) {
+	struct learned_follower before = { .word = 0 };
+	bool was_current = hint_file_is_current(hints);
+	struct destination_window window;
+	int result;
+
+	if (hints->made_of != hints->generation->number)
+		hint_queues_configure(hints);
+	while (states_next(hints->engine->segment, STATES_CHANGED, &before, &window))
+		;
+	result = build_keys(hints, diag);
+	if (result == 0) {
+		hint_recipients_renew(hints, true, true);
+		result = hints_writer_publish(hints->writer, clock_now_ns(), diag);
+		if (result != 0)
+			hint_keys_free(hints);
+	}
+	if (result == 0) {
+		hints->made_of = hints->generation->number;
+		hints->published = true;
+		hints->crowded = hints->paces_lack;
+		return 0;
+	}
+	/* its keys are not those of the file in place, if they were begun */
+	hints->published = was_current && hints->key_count > 0 &&
+	    hints_writer_is_in_place(hints->writer);
+	hint_classes_forget(hints);
+	return -1;
+}
+
+/* Of a million destinations that do not change there are few looks. */
+static bool may_differ(const struct engine_hints *hints, int64_t now_ns) {
+	int64_t ago_ns = now_ns - hints->looked_ns;
+
+	return ago_ns >= LOOK_MOST_NS && (ago_ns >= QUIET_SHARE * hints->look_spent_ns ||
+	    hints->mark != segment_destinations_mark(hints->engine->segment));
+}
+
+static bool look_is_due(const struct engine_hints *hints, int64_t now_ns) {
+	return now_ns >= hints->next_ns && (!hint_file_is_current(hints) || hints->crowded ||
+	    hints->version != destinations_version(hints->engine->segment) ||
+	    may_differ(hints, now_ns));
+}
+
+/* At all destinations.  -1 with *diag: no file could be made, unless that was told before. */
+static int look(struct engine_hints *hints, struct diag *diag) {
+	uint64_t version = destinations_version(hints->engine->segment);
+	uint64_t mark = segment_destinations_mark(hints->engine->segment);
+	int64_t began_ns = clock_now_ns(), spent_ns;
+	bool had_failed = hints->failed;
+
+	if (hint_file_is_current(hints) && !hints->crowded)
+		hint_keys_scan(hints);
+	hints->failed = (!hint_file_is_current(hints) || hints->crowded) && build(hints, diag) != 0;
+	spent_ns = clock_now_ns() - began_ns;
+	hints->looked_ns = hints->now_ns;
+	hints->look_spent_ns = spent_ns;
+	hints->mark = mark;
+	hints->next_ns = hints->now_ns + (SHARE * spent_ns > LOOK_LEAST_NS ? SHARE * spent_ns :
+	    LOOK_LEAST_NS);
+	if (!hints->failed)
+		hints->version = version;
+	return hints->failed && !had_failed ? -1 : 0;
+}
+
+/* Is there any Postfix to give hints to? */
+static bool is_wanted(const struct generation *generation) {
+	for (uint32_t i = 0; i < generation->mta_count; i++)
+		if (generation->mtas[i].kind == MTA_POSTFIX)
+			return true;
+	return false;
+}
+
+int hint_file_keep(struct engine_hints *hints, bool *looked, struct diag *diag) {
+	if (!hints->published && !is_wanted(hints->generation))
+		return 0;
+	if (hints_writer_was_cut(hints->writer)) {
+		hints->published = false;
+		hint_classes_forget(hints);
+	}
+	*looked = look_is_due(hints, hints->now_ns);
+	if (hints->now_ns - hints->checked_ns >= CHECK_NS) {
+		hints->checked_ns = hints->now_ns;
+		if (hints->published && !hints_writer_is_in_place(hints->writer))
+			hints->crowded = true;
+	}
+	return look_is_due(hints, hints->now_ns) ? look(hints, diag) : 0;
+}
+
+static bool awaits_mta(const struct engine_hints *hints) {
+	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
+		if (hints->mtas[i].reloading || hints->mtas[i].wants_reload)
+			return true;
+	return false;
+}
+
+/* The first thing that time alone brings, as of the last turn. */
+static int64_t next_ns(const struct engine_hints *hints) {
+	/* a beat of the file, and a look whether it is there */
+	int64_t next_ns = hints->checked_ns + CHECK_NS;
+
+	if (look_is_due(hints, hints->next_ns) && hints->next_ns < next_ns)
+		next_ns = hints->next_ns;
+	for (uint32_t i = 0; i < hints->queue_count; i++)
+		if (hints->queues[i].hash != 0 && hints->queues[i].due_ns < next_ns)
+			next_ns = hints->queues[i].due_ns;
+	if (hint_classes_watch(hints) && hints->turned_ns + WATCH_NS < next_ns)
+		next_ns = hints->turned_ns + WATCH_NS;
+	return next_ns;
+}
+
+int64_t engine_hints_rest_ns(struct engine_hints *hints, int64_t now_ns) {
+	int64_t rest_ns = UNWANTED_NS;
+
+	hints->generation = engine_pin(hints->engine);
+	if (hints->published || is_wanted(hints->generation))
+		rest_ns = next_ns(hints) - now_ns;
+	/* nobody stirs for what the cluster has shared, or for an answer of the supervisor */
+	if (rest_ns < SOON_NS || generation_has_cluster(hints->generation) || awaits_mta(hints))
+		rest_ns = SOON_NS;
+	engine_unpin(hints->engine, hints->generation);
+	return rest_ns;
 }

@@ -62,6 +62,7 @@ struct hint_queue {
 	uint32_t group;			/* class of all its mail, or HINTS_NO_GROUP */
 	uint8_t mta;
 	bool dirty;			/* to be looked at in this turn */
+	bool untold;			/* its keys do not know yet what is said */
 	lane_set given, used, waiting;	/* policy/window/lane.h */
 	struct queue_lane lanes[LANE_WIDTHS_MAX + 1];	/* the last: the transport itself */
 	int64_t last_ns;		/* the last result of all */
@@ -198,6 +199,20 @@ const char *hint_time(int64_t at_ns, int64_t now_ns, char out[HINT_TIME_MAX]);
 
 /* --- hints_turn.c -------------------------------------------------------------------- */
 
+/* Looks at one destination; then at all keys that run by the window of that name. */
+void hint_keys_renew(struct engine_hints *hints, const char *name);
+/* Tells a key what its own window says, if that takes nothing or no queue carries its mail, else
+ * what the queue is told; own NULL: that has changed.  queue: of the key, or NULL. */
+void hint_key_say(struct engine_hints *hints, struct hint_key *key, struct hint_queue *queue,
+    const struct hint_say *own);
+
+/* --- hints_held.c -------------------------------------------------------------------- */
+
+/* Recipients that are held.  `anew`: the file says nothing of any of them yet; `looked`: whose
+ * domain is in doubt may be another one. */
+void hint_recipients_renew(struct engine_hints *hints, bool anew, bool looked);
+/* The file in place may say anything of classes by now. */
+void hint_classes_forget(struct engine_hints *hints);
 /* The states of the classes, and that we live. */
 void hint_classes_renew(struct engine_hints *hints, int64_t now_ns);
 /* Those that a new file begins with: NULL or a text, for each.  False: no memory. */
@@ -229,15 +244,21 @@ struct hint hint_of_candidate(const struct hint_candidate *candidate);
  * site's settings have nothing against it. */
 void hint_look_at(struct hint_look *look, const struct destination_seen *seen);
 void hint_look_at_all(struct hint_look *look);
-/* Makes the file anew.  -1 with *diag: the one before stays. */
-int hint_keys_build(struct engine_hints *hints, struct diag *diag);
+/* Is there a file, of this configuration? */
+bool hint_file_is_current(const struct engine_hints *hints);
+/* Looks at all destinations where that is due (*looked), and makes the file anew where it has to
+ * be.  -1 with *diag: that could not be, and it was not told before. */
+int hint_file_keep(struct engine_hints *hints, bool *looked, struct diag *diag);
 
 /* --- hints_keys.c -------------------------------------------------------------------- */
 
 /* Looks at all destinations, and changes what is in the file. */
 void hint_keys_scan(struct engine_hints *hints);
-/* Looks at one destination; then at all keys that run by the window of that name. */
-void hint_keys_renew(struct engine_hints *hints, const char *name);
+/* Looks at one destination: another window may be its keys', or its window that of other keys. */
+void hint_keys_look_at(struct engine_hints *hints, const char *name);
+static inline bool hint_is_stopped(const struct window_view *view) {
+	return view->state == WINDOW_HELD || view->state == WINDOW_DEAD;
+}
 /* The class of all mail of the key's queue, or HINTS_NO_GROUP: others share it, or none is
  * known. */
 uint32_t hint_key_class(const struct hint_key *key);
@@ -251,9 +272,6 @@ void hint_keys_free(struct engine_hints *hints);
 /* Whose window its mail runs by.  False: it is not in the file. */
 bool hint_key_owner(const struct engine_hints *hints, const struct hint_key *key,
     struct window_owner *out);
-/* Tells all keys of a queue but those that are stopped. */
-void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
-    const struct hint_say *say);
 /* Tells a key what its queue is told, if that is in use, else what its own window says. */
 void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
     const struct window_owner *owner);
@@ -261,6 +279,9 @@ void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
  * the queue follows. */
 void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
     const struct window_owner *owner);
+/* The queue runs by the key's window from now on, if that takes less than its own, but something. */
+void hint_queue_run_by_less(struct engine_hints *hints, struct hint_queue *queue,
+    const struct hint_key *key, const struct window_owner *owner, const struct window_view *view);
 /* The window that a queue runs by takes nothing: it runs by that of other mail in it, if any
  * is to be had. */
 bool hint_queue_elsewhere(struct engine_hints *hints, struct hint_queue *queue);
@@ -291,13 +312,24 @@ struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints, const stru
 void hint_queue_end(struct engine_hints *hints, struct hint_queue *queue);
 void hint_queues_free(struct engine_hints *hints);
 
-/* Reads what was delivered since. */
-void hint_queues_read(struct engine_hints *hints);
+/* Results were missed: they may have been of any lane that was used. */
+void hint_queues_missed(struct engine_hints *hints);
+/* A result: how long it took; how its lane did, for the queue manager and the site; that a single
+ * message ended; that the queue manager has suspended a lane. */
+void hint_queue_note_time(struct hint_queue *queue, const struct lane_use *use);
+void hint_lane_note_result(const struct hint_mta *mta, struct hint_queue *queue,
+    struct queue_lane *lane, uint16_t width, const struct lane_use *use);
+void hint_queue_note_single(struct hint_queue *queue, const struct lane_use *use);
+void hint_queue_note_suspension(const struct hint_mta *mta, struct hint_queue *queue,
+    const struct lane_use *use);
 /* Its longest delivery of late; 0: none was heard of. */
 int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns);
 
 /* --- hints_shares.c ------------------------------------------------------------------ */
 
+/* What this queue alone may take of the window that it shares. */
+uint32_t hint_queue_share(struct engine_hints *hints, const struct hint_queue *queue,
+    uint32_t window);
 /* After all queues were looked at: what lanes use of ceilings that a cluster divides.  Where
  * the lease has just ended, or begun, the mail of these is told anew. */
 void hint_shares_turn(struct engine_hints *hints);
@@ -359,9 +391,20 @@ static inline void hint_queue_wait(struct hint_queue *queue, int64_t at_ns) {
 	if (at_ns < queue->due_ns)
 		queue->due_ns = at_ns;
 }
-/* Chooses its lanes anew, and tells its mail.  Of a queue that nothing was heard of for long, it ends
- * it. */
-void hint_queue_look(struct engine_hints *hints, struct hint_queue *queue);
+void hint_queue_drain(struct hint_queue *queue, int64_t now_ns);
+lane_set hint_queue_blocked(struct hint_queue *queue, const struct window_view *view,
+    int64_t now_ns);
+lane_set hint_queue_refused(struct hint_queue *queue, int64_t now_ns);
+void hint_queue_wait_for_drains(struct hint_queue *queue, int64_t now_ns);
+void hint_queue_balance(struct hint_queue *queue, uint32_t count, int64_t now_ns);
+uint32_t hint_queue_short_ms(const struct hint_queue *queue, int64_t now_ns);
+/* What a key is told: lanes, of which `lanes` says how they do, or NULL; that nothing may run now;
+ * that others go first. */
+void hint_say_lanes(const struct lane_widths *widths, lane_set set, const struct queue_lane *lanes,
+    uint32_t most_ms, struct hint_say *say);
+void hint_say_closed(const struct window_owner *owner, const struct window_view *view,
+    int64_t now_ns, struct hint_say *say);
+void hint_say_draining(const struct window_owner *owner, struct hint_say *say);
 
 /* --- hints_singles.c ------------------------------------------------------------------ */
 

@@ -111,23 +111,6 @@ void hint_keys_free(struct engine_hints *hints) {
 
 /* --- what keys are told -------------------------------------------------------------- */
 
-static const struct hint_say nothing = { .kind = HINTS_NOTHING };
-
-void hint_keys_tell_queue(struct engine_hints *hints, uint64_t queue,
-    const struct hint_say *say) {
-	const struct hint_queue *in_use = hint_queue_find(hints, queue);
-
-	for (uint32_t at = map_index(&hints->by_queue, queue); at != NO_INDEX;
-	     at = hints->keys[at].next_of_queue) {
-		struct hint_key *key = &hints->keys[at];
-
-		if (key->stopped && (in_use == NULL || key->owner != in_use->owner_hash))
-			continue;
-		key->stopped = false;
-		hints_writer_set(hints->writer, key->place, key->live ? say : &nothing);
-	}
-}
-
 bool hint_key_owner(const struct engine_hints *hints, const struct hint_key *key,
     struct window_owner *out) {
 	char domain[HINTS_NAME_MAX + 1];
@@ -150,26 +133,13 @@ static void say_own(const struct engine_hints *hints, uint8_t mta, uint32_t grou
 	hint_queue_idle(hints, mta, owner, &view, group, say);
 }
 
-/* As hint_key_tell; what its own window says is given. */
-static void key_tell_own(struct engine_hints *hints, struct hint_key *key,
-    const struct hint_say *own) {
-	struct hint_queue *queue = hint_queue_find(hints, key->queue);
-
-	if (queue != NULL)
-		queue->group = hint_key_class(key);
-	key->stopped = own->kind == HINTS_HELD &&
-	    (queue == NULL || queue->owner_hash != key->owner);
-	hints_writer_set(hints->writer, key->place, !key->live ? &nothing :
-	    queue == NULL || key->stopped ? own : &queue->said);
-}
-
 void hint_key_tell(struct engine_hints *hints, struct hint_key *key,
     const struct window_owner *owner) {
 	struct hint_say own;
 
 	say_own(hints, key->mta, hint_key_class(key), owner, &own);
 	hint_pace_follow(hints, key, owner, own.paced);
-	key_tell_own(hints, key, &own);
+	hint_key_say(hints, key, hint_queue_find(hints, key->queue), &own);
 }
 
 /* --- queues that several windows share ------------------------------------------------ */
@@ -209,7 +179,16 @@ static void change_owner(struct engine_hints *hints, struct hint_queue *queue,
 	for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
 	     at = hints->keys[at].next_of_queue)
 		if (hints->keys[at].owner == before)
-			key_tell_own(hints, &hints->keys[at], &own);
+			hint_key_say(hints, &hints->keys[at], queue, &own);
+}
+
+void hint_queue_run_by_less(struct engine_hints *hints, struct hint_queue *queue,
+    const struct hint_key *key, const struct window_owner *owner, const struct window_view *view) {
+	struct window_view other;
+
+	(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns, &other);
+	if (other.window == 0 || view->window < other.window)
+		change_owner(hints, queue, key, owner);
 }
 
 bool hint_queue_elsewhere(struct engine_hints *hints, struct hint_queue *queue) {
@@ -237,25 +216,6 @@ void hint_key_follow(struct engine_hints *hints, const struct hint_key *key,
 
 	if (queue != NULL && (queue->owner_hash == key->owner || !has_owner(hints, queue)))
 		hint_queue_adopt(hints, key, owner);
-}
-
-/* The window of a key has changed: what it says by itself is *own. */
-static void key_changed(struct engine_hints *hints, struct hint_key *key,
-    const struct window_owner *owner, const struct window_view *view, const struct hint_say *own) {
-	struct hint_queue *queue = hint_queue_find(hints, key->queue);
-	struct window_view other;
-
-	hint_pace_follow(hints, key, owner, own->paced);
-	if (queue != NULL && queue->owner_hash == key->owner)
-		return;			/* it is looked at, as it was touched */
-	if (queue != NULL && own->kind != HINTS_HELD) {
-		(void)windows_view(hints->engine, hints->generation, &queue->owner, hints->now_ns,
-		    &other);
-		if (other.window == 0 || view->window < other.window)
-			change_owner(hints, queue, key, owner);
-	}
-	if (queue == NULL || key->stopped || own->kind == HINTS_HELD)
-		key_tell_own(hints, key, own);
 }
 
 /* --- a look in place ----------------------------------------------------------------- */
@@ -331,13 +291,9 @@ void hint_keys_scan(struct engine_hints *hints) {
 		key->live = false;
 		key->group = HINTS_NO_GROUP;
 		hints_writer_regroup(hints->writer, key->place, HINTS_NO_GROUP);
-		hints_writer_set(hints->writer, key->place, &nothing);
+		hints_writer_set(hints->writer, key->place, &(struct hint_say){ .kind = HINTS_NOTHING });
 		hints_writer_follow_pace(hints->writer, key->place, HINTS_NO_PACE);
 	}
-}
-
-static bool is_stopped(const struct window_view *view) {
-	return view->state == WINDOW_HELD || view->state == WINDOW_DEAD;
 }
 
 /* What somebody holds for the mail of all transports, keys of these do not run by yet: the next
@@ -353,42 +309,15 @@ static void look_soon(struct engine_hints *hints, const char *name) {
 	    owner.kind == DESTINATION_DOMAIN)
 		return;
 	(void)windows_view(hints->engine, hints->generation, &owner, hints->now_ns, &view);
-	if (is_stopped(&view))
+	if (hint_is_stopped(&view))
 		hints->looked_ns = 0;
 }
 
-void hint_keys_renew(struct engine_hints *hints, const char *name) {
-	const struct segment *segment = hints->engine->segment;
+void hint_keys_look_at(struct engine_hints *hints, const char *name) {
 	struct hint_look look = { .hints = hints, .each = renew_key };
-	uint64_t hash = lane_uses_hash(segment, name, strlen(name));
 	struct destination_seen seen;
-	struct window_owner owner;
-	struct window_view view;
-	struct hint_say say;
-	uint8_t said_to = UINT8_MAX;
-	bool is_own = generation_transport_prefix(name, strlen(name)) != 0;
-	uint32_t said_group = HINTS_NO_GROUP;
 
-	if (destinations_find(segment, name, strlen(name), &seen))
+	if (destinations_find(hints->engine->segment, name, strlen(name), &seen))
 		hint_look_at(&look, &seen);
-	hint_queues_touch(hints, hash);
 	look_soon(hints, name);
-	if (map_index(&hints->by_owner, hash) == NO_INDEX || !windows_owner_named(hints->generation,
-	    name, strlen(name), &owner))
-		return;
-	(void)windows_view(hints->engine, hints->generation, &owner, hints->now_ns, &view);
-	for (uint32_t at = map_index(&hints->by_owner, hash); at != NO_INDEX;
-	     at = hints->keys[at].next_of_owner) {
-		struct hint_key *key = &hints->keys[at];
-
-		if (key->mta != said_to || hint_key_class(key) != said_group)
-			hint_queue_idle(hints, key->mta, &owner, &view, hint_key_class(key), &say);
-		said_to = key->mta;
-		/* held for all transports, it was in the place of the key's own, and is no more */
-		if (hints->generation->mtas[key->mta].transport != 0 && !is_own &&
-		    !is_stopped(&view))
-			hints->looked_ns = 0;
-		said_group = hint_key_class(key);
-		key_changed(hints, key, &owner, &view, &say);
-	}
 }

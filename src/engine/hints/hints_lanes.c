@@ -16,12 +16,9 @@
 #include "engine/hints/hints_internal.h"
 #include "segment/destination/states.h"
 
-#define PATIENCE_NS	(10 * NS_PER_SECOND)
-#define HARMFUL_NS	NS_PER_SECOND
 /* Of lanes beside the widest: their part changes by these factors (of 100) every
  * BALANCE_NS. */
 #define WAITS_LONG_MS	1000	/* in the widest lane: the others are to be full */
-#define SLOW_MS		5000	/* a lane in which mail waits longer is slow to drain */
 #define BALANCE_NS	(500 * NS_PER_MS)
 #define LIFT_UP		120
 #define LIFT_DOWN	95
@@ -40,7 +37,7 @@ static int64_t drained_ns(const struct hint_queue *queue, uint32_t lane, int64_t
 
 /* Lanes of which nothing was heard for so long that they are empty; those that mail is
  * given to, too: as long as none comes they are in nobody's way. */
-static void drain(struct hint_queue *queue, int64_t now_ns) {
+void hint_queue_drain(struct hint_queue *queue, int64_t now_ns) {
 	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++) {
 		lane_set bit = UINT32_C(1) << i;
 
@@ -57,7 +54,7 @@ static void drain(struct hint_queue *queue, int64_t now_ns) {
 /* Lanes that Postfix suspends by itself now: nothing waits there.  While nothing is known to be
  * accepted since, others of the lane may run, for whom these were too many: they count until
  * they have been silent for long enough. */
-static lane_set blocked(struct hint_queue *queue, const struct window_view *view,
+lane_set hint_queue_blocked(struct hint_queue *queue, const struct window_view *view,
     int64_t now_ns) {
 	lane_set set = 0;
 
@@ -74,7 +71,7 @@ static lane_set blocked(struct hint_queue *queue, const struct window_view *view
 }
 
 /* Lanes that the site refuses while it takes mail of others. */
-static lane_set refused(struct hint_queue *queue, int64_t now_ns) {
+lane_set hint_queue_refused(struct hint_queue *queue, int64_t now_ns) {
 	lane_set set = 0;
 
 	for (uint32_t i = 0; i < HINT_ORIGIN_LANE; i++)
@@ -85,7 +82,7 @@ static lane_set refused(struct hint_queue *queue, int64_t now_ns) {
 	return set;
 }
 
-static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
+void hint_queue_wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
 	/* then the longest delivery may be of before */
 	int64_t span_ns = (now_ns / HINT_LONG_NS + 1) * HINT_LONG_NS;
 
@@ -100,16 +97,16 @@ static void wait_for_drains(struct hint_queue *queue, int64_t now_ns) {
 }
 
 /* So long may mail wait in a lane that is not the widest. */
-static uint32_t queue_short_ms(const struct hint_queue *queue, int64_t now_ns) {
+uint32_t hint_queue_short_ms(const struct hint_queue *queue, int64_t now_ns) {
 	return HINT_SHORT_MS + (uint32_t)(hint_queue_longest_ns(queue, now_ns) / NS_PER_MS);
 }
 
 /* Where mail waits in the widest lane no other one is to run dry: when less mail comes
  * than the window takes, their parts grow until they are full, and the widest one
  * drains. */
-static void balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
+void hint_queue_balance(struct hint_queue *queue, uint32_t count, int64_t now_ns) {
 	lane_set set = queue->given & ~LANE_ORIGIN;
-	uint32_t widest = count, most = queue_short_ms(queue, now_ns);
+	uint32_t widest = count, most = hint_queue_short_ms(queue, now_ns);
 
 	while (widest > 0 && (set >> (widest - 1) & 1) == 0)
 		widest--;
@@ -147,66 +144,6 @@ uint32_t hint_queue_busy(const struct hint_queue *queue, int64_t now_ns) {
 	return (all_ms + 1999) / 2000 == 0 ? 1 : (all_ms + 1999) / 2000;
 }
 
-/* What this queue alone may take of the window that it shares. */
-static uint32_t share(struct engine_hints *hints, const struct hint_queue *queue, uint32_t window) {
-	struct hint_share *shared = hint_share_of(hints, queue->owner_hash);
-	struct destination_window state;
-	uint32_t rest, waiting;
-
-	if (shared == NULL)
-		return window;
-	if (shared->made_ns != hints->now_ns) {
-		shared->made_ns = hints->now_ns;
-		shared->rest = shared->waiting = 0;
-		for (uint32_t at = shared->first; at != NO_INDEX;
-		     at = hints->queues[at].next_of_owner) {
-			if (hints->queues[at].waiting != 0)
-				shared->waiting++;
-			else
-				shared->rest += hint_queue_busy(&hints->queues[at], hints->now_ns);
-		}
-		/* places of processes that ask for themselves */
-		if (states_find(hints->engine->segment, queue->owner.name,
-			strlen(queue->owner.name), &state))
-			shared->rest += state.state.in_flight;
-	}
-	rest = shared->rest;
-	waiting = shared->waiting;
-	if (queue->waiting == 0) {
-		uint32_t busy = hint_queue_busy(queue, hints->now_ns);
-
-		rest -= busy < rest ? busy : rest;
-		waiting++;
-	}
-	return lane_share(window, rest, waiting);
-}
-
-/* Others have what is above it, or wait for it. */
-static bool is_share(const struct window_view *view) {
-	return view->divided && view->window >= view->share;
-}
-
-static bool is_limited(const struct window_view *view) {
-	return is_share(view) || view->law != WINDOW_LAW_PROBE || view->ceiling != 0 ||
-	    view->fail_cohorts > 0;
-}
-
-/* More than is allowed is known to do harm, and not for a moment only: windows also
- * fall on suspicion, until a log tells more. */
-static bool is_harmful(struct hint_queue *queue, const struct hint_mta *mta,
-    const struct window_view *view, uint32_t allowed, int64_t now_ns) {
-	if (lane_sum(&mta->widths, queue->given) <= allowed) {
-		queue->wide_ns = 0;
-		return is_limited(view);
-	}
-	if (queue->wide_ns == 0)
-		queue->wide_ns = now_ns;
-	if (now_ns - queue->wide_ns < HARMFUL_NS)
-		hint_queue_wait(queue, queue->wide_ns + HARMFUL_NS);
-	return is_share(view) ||
-	    (is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS);
-}
-
 void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
 	lane_set moved = queue->given ^ set;
 
@@ -216,56 +153,6 @@ void hint_queue_give(struct hint_queue *queue, lane_set set, int64_t now_ns) {
 	/* one of which nothing was heard for long may have got some just now */
 	queue->used |= set | queue->given;
 	queue->given = set;
-}
-
-/* Where mail may be.  A lane that is silent for long may get some right now, and of a share
- * other machines have the rest. */
-static lane_set in_use(const struct hint_queue *queue, const struct window_view *view) {
-	return is_share(view) ? queue->used | queue->given : queue->used;
-}
-
-static lane_set slow(const struct hint_queue *queue) {
-	lane_set set = 0;
-
-	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
-		if ((queue->waiting >> i & 1) != 0 && queue->lanes[i].waited_ms >= SLOW_MS)
-			set |= UINT32_C(1) << i;
-	return set;
-}
-
-/* False: its class leaves it less than its window. */
-static bool choose(struct engine_hints *hints, struct hint_queue *queue,
-    const struct window_view *view, struct lane_now *now) {
-	struct hint_mta *mta = &hints->mtas[queue->mta];
-	lane_set suspended = blocked(queue, view, hints->now_ns);
-	uint32_t allowed = view->window == 0 ? 0 : share(hints, queue, view->window);
-	uint32_t part = hint_class_part(hints, queue);
-	bool bound = part < allowed, harmful;
-	struct lane_choice choice;
-
-	if (bound)
-		allowed = part;
-	harmful = is_harmful(queue, mta, view, allowed, hints->now_ns) ||
-	    (bound && lane_sum(&mta->widths, queue->given) > allowed);
-	*now = (struct lane_now){ .blocked = suspended, .refused = refused(queue, hints->now_ns),
-		.given = queue->given,
-		.used = in_use(queue, view), .waiting = queue->waiting,
-		.slow = slow(queue),
-		.allowed = allowed, .proven = view->proven,
-		.singles = queue->singles, .canary = queue->canary,
-		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
-		.limited = harmful,
-		.patient = queue->wide_ns != 0 && (is_share(view) || bound ||
-		    hints->now_ns - queue->wide_ns >= PATIENCE_NS) };
-	if (queue->wide_ns != 0 && !now->patient)
-		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
-	lane_choose(&mta->widths, now, &choice);
-	hint_queue_want_reload(&hints->mtas[mta->server], queue, &choice, hints->now_ns);
-	hint_queue_give(queue, choice.give, hints->now_ns);
-	now->used = queue->used;
-	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
-		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
-	return !bound;
 }
 
 /* --- what it says -------------------------------------------------------------- */
@@ -279,7 +166,7 @@ static uint64_t part_of_mail(uint32_t width, const struct queue_lane *lane,
 }
 
 /* `lanes`: how they do, or NULL. */
-static void say_lanes(const struct lane_widths *widths, lane_set set,
+void hint_say_lanes(const struct lane_widths *widths, lane_set set,
     const struct queue_lane *lanes, uint32_t most_ms, struct hint_say *say) {
 	uint64_t most = 1, parts[HINTS_SET_MAX];
 	struct hint_lanes *told = &say->lanes;
@@ -326,7 +213,7 @@ static void say_crowded(const struct window_owner *owner, struct hint_say *say) 
 }
 
 /* Nothing may run there now. */
-static void say_closed(const struct window_owner *owner, const struct window_view *view,
+void hint_say_closed(const struct window_owner *owner, const struct window_view *view,
     int64_t now_ns, struct hint_say *say) {
 	if (view->state == WINDOW_DEAD || view->state == WINDOW_HELD)
 		say_stopped(owner, view, now_ns, say);
@@ -334,7 +221,7 @@ static void say_closed(const struct window_owner *owner, const struct window_vie
 		say_crowded(owner, say);
 }
 
-static void say_draining(const struct window_owner *owner, struct hint_say *say) {
+void hint_say_draining(const struct window_owner *owner, struct hint_say *say) {
 	char name[SEGMENT_NAME_MAX + 1];
 
 	say->kind = HINTS_HELD;
@@ -355,7 +242,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 	if (view->observed || owner->kind == DESTINATION_NONE)
 		return;
 	if (view->window == 0) {
-		say_closed(owner, view, hints->now_ns, say);
+		hint_say_closed(owner, view, hints->now_ns, say);
 		say->paced = view->pace.interval_ns != 0;
 		return;
 	}
@@ -365,101 +252,7 @@ void hint_queue_idle(const struct engine_hints *hints, uint8_t mta,
 		now.allowed = most;
 	lane_choose(widths, &now, &choice);
 	if (choice.give != 0)
-		say_lanes(widths, choice.give, NULL, HINT_SHORT_MS, say);
+		hint_say_lanes(widths, choice.give, NULL, HINT_SHORT_MS, say);
 	say->lanes.begins = choice.give != 0 && most != HINTS_ANY_ROOM;
 	say->paced = view->pace.interval_ns != 0;
-}
-
-/* `allowed`: its part of the window. */
-static void queue_say(struct engine_hints *hints, const struct hint_queue *queue,
-    const struct window_view *view, uint32_t allowed, struct hint_say *out) {
-	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
-	lane_set lanes = queue->given & ~LANE_ORIGIN;
-	lane_set busy = lanes | (queue->used & ~LANE_ORIGIN);
-
-	*out = (struct hint_say){ .kind = HINTS_NOTHING };
-	if (view->observed || queue->owner.kind == DESTINATION_NONE)
-		return;
-	if (view->window == 0) {
-		say_closed(&queue->owner, view, hints->now_ns, out);
-	} else if (lanes != 0 && !queue->reloading) {
-		say_lanes(widths, lanes, queue->lanes, queue_short_ms(queue, hints->now_ns),
-		    out);
-		if (queue->canary != LANE_WIDTHS_MAX && hints->now_ns < queue->offered_ns) {
-			out->lanes.canary = (uint8_t)queue->canary;
-			out->lanes.serial = queue->serial;
-			out->lanes.canary_ns = queue->issued_ns;
-		}
-		out->lanes.begins = hint_class_bounds(hints, queue) &&
-		    !hint_queue_is_full(hints, queue);
-		out->lanes.single_serial = queue->single_serial;
-		/* not those that were offered for a part of it that has fallen since */
-		if (queue->singles > 0 && hints->now_ns < queue->single_ns + HINT_OFFER_NS &&
-		    lane_sum(widths, busy) + queue->singles <= allowed) {
-			out->lanes.single = (uint8_t)queue->single;
-			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
-			    queue->singles);
-			out->lanes.single_ns = queue->single_ns;
-		}
-	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
-		say_draining(&queue->owner, out);
-	}
-}
-
-static bool say_is_same(const struct hint_say *a, const struct hint_say *b) {
-	return a->kind == b->kind && (a->kind != HINTS_HELD || strcmp(a->text, b->text) == 0) &&
-	    (a->kind != HINTS_LANE || memcmp(&a->lanes, &b->lanes, sizeof(a->lanes)) == 0);
-}
-
-/* Nothing was heard of it for long.  Its keys are told what idle ones are. */
-static void retire(struct engine_hints *hints, struct hint_queue *queue,
-    const struct window_view *view) {
-	struct hint_say idle;
-
-	hint_queue_idle(hints, queue->mta, &queue->owner, view, queue->group, &idle);
-	if (!say_is_same(&idle, &queue->said))
-		hint_keys_tell_queue(hints, queue->hash, &idle);
-	hint_queue_end(hints, queue);
-}
-
-void hint_queue_look(struct engine_hints *hints, struct hint_queue *queue) {
-	uint32_t group = queue->group, before = hint_class_use(hints, queue);
-	int64_t now_ns = hints->now_ns;
-	struct window_view view;
-	struct hint_say new;
-	struct lane_now now = { .allowed = 0 };
-
-	queue->dirty = false;
-	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
-	(void)windows_view(hints->engine, hints->generation, &queue->owner, now_ns, &view);
-	if (view.window == 0 && !view.observed && hint_queue_elsewhere(hints, queue))
-		(void)windows_view(hints->engine, hints->generation, &queue->owner, now_ns, &view);
-	queue->share_serial = view.share_serial;
-	if (queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0) {
-		retire(hints, queue, &view);
-		hint_class_used(hints, group, before, 0);
-		return;
-	}
-	drain(queue, now_ns);
-	hint_queue_end_canary(queue, &view, now_ns);
-	if (view.observed) {
-		hint_queue_give(queue, LANE_ORIGIN, now_ns);
-	} else if (hints->mtas[queue->mta].widths.count > 0) {
-		bool whole = choose(hints, queue, &view, &now);
-
-		balance(queue, hints->mtas[queue->mta].widths.count, now_ns);
-		hint_queue_send_single(hints, queue, &now);
-		if (whole)	/* its class bounds all that goes */
-			hint_queue_send_canary(hints, queue, &view, &now);
-	}
-	wait_for_drains(queue, now_ns);
-	if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue))
-		hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
-		    hint_queue_longest_ns(queue, now_ns)));
-	queue_say(hints, queue, &view, now.allowed, &new);
-	if (!say_is_same(&new, &queue->said)) {
-		queue->said = new;
-		hint_keys_tell_queue(hints, queue->hash, &queue->said);
-	}
-	hint_class_used(hints, group, before, hint_class_use(hints, queue));
 }

@@ -19,7 +19,6 @@
 #include "engine/hints/hints_internal.h"
 
 #define QUEUES_MAX	65536
-#define WAITS_MS	200	/* so long in the queue manager: mail waits for a place */
 /* A lane's mail that waits is told as suspended so long after, and what goes there yet. */
 #define BLOCKED_NS	(3 * NS_PER_SECOND)
 /* After a single message that failed; twice that after the next, and so on. */
@@ -225,13 +224,13 @@ struct hint_queue *hint_queue_begin_heard(struct engine_hints *hints, const stru
 		queue->given = LANE_ORIGIN;
 	queue->used = queue->given;
 	/* other domains may have the same next hop */
-	hint_keys_tell_queue(hints, queue->hash, &queue->said);
+	queue->untold = true;
 	return queue;
 }
 
 /* --- results ---------------------------------------------------------------------- */
 
-static void note_time(struct hint_queue *queue, const struct lane_use *use) {
+void hint_queue_note_time(struct hint_queue *queue, const struct lane_use *use) {
 	int64_t took_ns = use->took_ms * NS_PER_MS;
 	int64_t span = use->ended_ns / HINT_LONG_NS, second = use->ended_ns / NS_PER_SECOND;
 
@@ -248,15 +247,6 @@ static void note_time(struct hint_queue *queue, const struct lane_use *use) {
 		queue->second = second;
 	}
 	queue->took_ms[0] += use->took_ms;
-}
-
-static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) {
-	if (width == 0)
-		return HINT_ORIGIN_LANE;
-	for (uint32_t i = 0; i < widths->count; i++)
-		if (widths->width[i] == width)
-			return i;
-	return NO_INDEX;
 }
 
 int64_t hint_queue_longest_ns(const struct hint_queue *queue, int64_t now_ns) {
@@ -323,8 +313,14 @@ static void note_row(struct hint_queue *queue, struct queue_lane *lane, uint16_t
 		lane->refused_ns = use->ended_ns + REFUSED_NS;
 }
 
+void hint_lane_note_result(const struct hint_mta *mta, struct hint_queue *queue,
+    struct queue_lane *lane, uint16_t width, const struct lane_use *use) {
+	note_failure(mta, queue, lane, width, use);
+	note_row(queue, lane, width, use);
+}
+
 /* There was no place for a single message: the next one waits, too. */
-static void note_single(struct hint_queue *queue, const struct lane_use *use) {
+void hint_queue_note_single(struct hint_queue *queue, const struct lane_use *use) {
 	queue->singles--;
 	queue->single_result_ns = use->ended_ns;
 	if (!use->failed) {
@@ -338,7 +334,7 @@ static void note_single(struct hint_queue *queue, const struct lane_use *use) {
 
 /* The queue manager tells of mail that it did not try, as it suspended the lane: the one
  * that has failed most, or last, where none is known that it may be. */
-static void note_suspension(struct hint_mta *mta, struct hint_queue *queue,
+void hint_queue_note_suspension(const struct hint_mta *mta, struct hint_queue *queue,
     const struct lane_use *use) {
 	struct queue_lane *worst = NULL;
 
@@ -358,77 +354,10 @@ static void note_suspension(struct hint_mta *mta, struct hint_queue *queue,
 		block(queue, worst, use->ended_ns, mta->backoff_ns);
 }
 
-static void note_use(struct engine_hints *hints, struct hint_queue *queue,
-    const struct lane_use *use) {
-	uint32_t lane = lane_of_width(&hints->mtas[queue->mta].widths, use->width);
-	struct queue_lane *its;
-	lane_set bit;
-
-	queue->dirty = true;
-	if (use->ended_ns > queue->last_ns)
-		queue->last_ns = use->ended_ns;
-	if (use->suspended) {
-		note_suspension(&hints->mtas[queue->mta], queue, use);
-		return;
-	}
-	note_time(queue, use);
-	if (lane == NO_INDEX)
-		return;
-	if (lane != HINT_ORIGIN_LANE && use->tried) {
-		note_failure(&hints->mtas[queue->mta], queue, &queue->lanes[lane], use->width,
-		    use);
-		note_row(queue, &queue->lanes[lane], use->width, use);
-	}
-	bit = UINT32_C(1) << lane;
-	/* the transport itself drains as any lane; not so one message that nobody asked about */
-	if (lane == HINT_ORIGIN_LANE && ((queue->given | queue->used) & bit) == 0 &&
-	    use->waited_ms < WAITS_MS)
-		return;
-	/* LANE_WIDTHS_MAX, none is out, is the transport's place, too */
-	if (lane != HINT_ORIGIN_LANE && lane == queue->canary && (queue->given & bit) == 0)
-		return;
-	if (lane == queue->single && queue->singles > 0) {
-		note_single(queue, use);
-		return;
-	}
-	its = &queue->lanes[lane];
-	its->last_ns = use->ended_ns;
-	its->waited_ms = its->waited_ms == 0 ? use->waited_ms :
-	    (3 * its->waited_ms + use->waited_ms) / 4;
-	/* mail that was told otherwise before we looked */
-	if ((queue->used & bit) == 0)
-		its->moved_ns = use->ended_ns;
-	queue->used |= bit;
-	if (its->waited_ms >= WAITS_MS)
-		queue->waiting |= bit;
-	else
-		queue->waiting &= ~bit;
-}
-
-void hint_queues_read(struct engine_hints *hints) {
-	struct lane_use use;
-	bool lost = false;
-
-	/* whoever writes all the time must not keep us for ever */
-	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES &&
-	     lane_uses_next(hints->engine->segment, &hints->cursor, &use, &lost); i++) {
-		const struct hint_key *key = hint_keys_find(hints, use.mta, use.domain);
-		struct hint_queue *queue;
-
-		if (use.ended_ns > hints->now_ns)
-			use.ended_ns = hints->now_ns;
-		if (key == NULL || hints->now_ns - use.ended_ns > HINT_IDLE_NS)
-			continue;
-		queue = hint_queue_find(hints, key->queue);
-		if (queue == NULL)
-			queue = hint_queue_begin_heard(hints, key);
-		if (queue != NULL)
-			note_use(hints, queue, &use);
-	}
-	for (uint32_t i = 0; lost && i < hints->queue_count; i++) {
+void hint_queues_missed(struct engine_hints *hints) {
+	for (uint32_t i = 0; i < hints->queue_count; i++) {
 		struct hint_queue *queue = &hints->queues[i];
 
-		/* what was missed may have been of any lane that was used */
 		for (uint32_t j = 0; queue->hash != 0 && j <= HINT_ORIGIN_LANE; j++)
 			if ((queue->used >> j & 1) != 0)
 				queue->lanes[j].last_ns = hints->now_ns;

@@ -8,6 +8,7 @@
  * THREADS  One.
  */
 #include "engine/hints/hints_internal.h"
+#include "segment/destination/states.h"
 #include "segment/destination/shared.h"
 
 struct telling {
@@ -23,6 +24,39 @@ static uint32_t lanes_of(const struct engine_hints *hints, const struct hint_que
 	if ((set & LANE_ORIGIN) != 0)
 		sum += widths->origin != 0 ? widths->origin : hint_queue_busy(queue, hints->now_ns);
 	return sum;
+}
+
+uint32_t hint_queue_share(struct engine_hints *hints, const struct hint_queue *queue, uint32_t window) {
+	struct hint_share *shared = hint_share_of(hints, queue->owner_hash);
+	struct destination_window state;
+	uint32_t rest, waiting;
+
+	if (shared == NULL)
+		return window;
+	if (shared->made_ns != hints->now_ns) {
+		shared->made_ns = hints->now_ns;
+		shared->rest = shared->waiting = 0;
+		for (uint32_t at = shared->first; at != NO_INDEX;
+		     at = hints->queues[at].next_of_owner) {
+			if (hints->queues[at].waiting != 0)
+				shared->waiting++;
+			else
+				shared->rest += hint_queue_busy(&hints->queues[at], hints->now_ns);
+		}
+		/* places of processes that ask for themselves */
+		if (states_find(hints->engine->segment, queue->owner.name,
+			strlen(queue->owner.name), &state))
+			shared->rest += state.state.in_flight;
+	}
+	rest = shared->rest;
+	waiting = shared->waiting;
+	if (queue->waiting == 0) {
+		uint32_t busy = hint_queue_busy(queue, hints->now_ns);
+
+		rest -= busy < rest ? busy : rest;
+		waiting++;
+	}
+	return lane_share(window, rest, waiting);
 }
 
 /* Mail of keys that run by this window, and of their queues, is told anew. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Keeps the hints file: each turn what changed since the last one.
- * MODEL    Groups of the file are the classes of the configuration; its keys and their
- *          words are in hints_keys.c and hints_queue.c.  The file is made anew for
- *          another configuration, where keys do not fit, and where somebody removed it.
- * ERRORS   A file that cannot be written leaves the one before; where that is of another
- *          configuration it goes stale, and then there are no hints.
+ * PURPOSE  The way of a change into the hints file: each turn what changed since the last one.
+ * MODEL    A window that changed makes its keys and its queues new; a result tells which lanes
+ *          have mail of its queue.  A queue is looked at when a result came, its window
+ *          changed, or a time came that it waits for: policy/window/lane.h chooses its lanes,
+ *          and its keys are told.  A queue of which nothing was heard for long is given up:
+ *          nothing of it can be in any lane.
+ * ERRORS   hints_file.c.
  * THREADS  One.
  */
 #include <errno.h>
@@ -15,27 +16,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/text.h"
+#include "engine/destination/windows_internal.h"
 #include "engine/hints/hints_internal.h"
-#include "segment/destination/recipients.h"
 #include "segment/destination/states.h"
 
-#define SHARE		20
-#define LOOK_LEAST_NS	(250 * NS_PER_MS)
-/* A destination's relays may change their order unseen. */
-#define LOOK_MOST_NS	(5 * NS_PER_SECOND)
-#define QUIET_SHARE	400
-#define SOON_NS		(50 * NS_PER_MS)
-#define UNWANTED_NS	(30 * NS_PER_SECOND)
-#define CHECK_NS	NS_PER_SECOND
-#define WATCH_NS	(200 * NS_PER_MS)	/* of classes whose lanes are in use */
-#define UNKNOWN_TEXT	"\1"	/* no class has it */
-
-struct recipient_said {
-	char address[RECIPIENT_MAX + 1];
-	uint8_t mta;
-};
+#define WAITS_MS	200	/* so long in the queue manager: mail waits for a place */
+#define SLOW_MS		5000	/* a lane in which mail waits longer is slow to drain */
+#define PATIENCE_NS	(10 * NS_PER_SECOND)
+#define HARMFUL_NS	NS_PER_SECOND
 
 int engine_hints_open(struct engine_hints **hints, struct engine *engine, gid_t group,
     const struct hints_calls *calls, struct diag *diag) {
@@ -72,297 +60,340 @@ void engine_hints_close(struct engine_hints **hints) {
 	*hints = NULL;
 }
 
-/* --- classes ------------------------------------------------------------------------- */
+/* --- a window that changed -------------------------------------------------------------- */
 
-static bool is_current(const struct engine_hints *hints) {
-	return hints->published && hints->made_of == hints->generation->number;
+void hint_key_say(struct engine_hints *hints, struct hint_key *key, struct hint_queue *queue,
+    const struct hint_say *own) {
+	static const struct hint_say nothing = { .kind = HINTS_NOTHING };
+
+	if (own != NULL) {
+		if (queue != NULL)
+			queue->group = hint_key_class(key);
+		key->stopped = own->kind == HINTS_HELD &&
+		    (queue == NULL || queue->owner_hash != key->owner);
+	} else if (key->stopped && key->owner != queue->owner_hash) {
+		return;
+	} else {
+		key->stopped = false;
+	}
+	hints_writer_set(hints->writer, key->place, !key->live ? &nothing :
+	    queue == NULL || key->stopped ? own : &queue->said);
 }
 
-void hint_classes_renew(struct engine_hints *hints, int64_t now_ns) {
-	char text[HINT_TEXT_MAX + 1];
+void hint_keys_renew(struct engine_hints *hints, const char *name) {
+	uint64_t hash = lane_uses_hash(hints->engine->segment, name, strlen(name));
+	bool is_of_transport = generation_transport_prefix(name, strlen(name)) != 0;
+	uint32_t said_group = HINTS_NO_GROUP;
+	uint8_t said_to = UINT8_MAX;
+	struct window_owner owner;
+	struct window_view view;
+	struct hint_say own;
+	bool is_paced;
 
-	if (!is_current(hints))
+	hint_keys_look_at(hints, name);
+	if (map_index(&hints->by_owner, hash) == NO_INDEX || !windows_owner_named(hints->generation,
+	    name, strlen(name), &owner))
 		return;
-	for (uint32_t i = 0; i < hints->class_count; i++) {
-		bool held = hint_class_holds(hints->engine, hints->generation, i, now_ns,
-		    &hints->class_full[i], text);
+	(void)windows_view(hints->engine, hints->generation, &owner, hints->now_ns, &view);
+	is_paced = !view.observed && owner.kind != DESTINATION_NONE && view.pace.interval_ns != 0;
+	for (uint32_t at = map_index(&hints->by_owner, hash); at != NO_INDEX;
+	     at = hints->keys[at].next_of_owner) {
+		struct hint_key *key = &hints->keys[at];
+		struct hint_queue *queue = hint_queue_find(hints, key->queue);
 
-		hint_class_tell_room(hints, i);
-		if (strcmp(text, hints->class_texts[i]) == 0)
+		/* held for all transports, it was in the place of the key's own, and is no more */
+		if (hints->generation->mtas[key->mta].transport != 0 && !is_of_transport &&
+		    !hint_is_stopped(&view))
+			hints->looked_ns = 0;
+		hint_pace_follow(hints, key, &owner, is_paced);
+		if (queue != NULL && queue->owner_hash == hash) {
+			queue->dirty = true;	/* its keys are told when it was looked at */
 			continue;
-		hints_writer_hold_group(hints->writer, i, held ? text : NULL);
-		memcpy(hints->class_texts[i], text, sizeof(text));
-	}
-	hints_writer_beat(hints->writer, now_ns);
-}
-
-bool hint_classes_begin(struct engine_hints *hints, const char **texts) {
-	uint32_t count = hints->generation->class_count;
-	char (*grown)[HINT_TEXT_MAX + 1] = calloc(count + 1, sizeof(*grown));
-	struct hint_full *full = calloc(count + 1, sizeof(*full));
-
-	if (grown == NULL || full == NULL || !hint_classes_begin_bounds(hints, count)) {
-		free(grown);
-		free(full);
-		return false;
-	}
-	/* tried again as no file could be made: what is full has its id */
-	if (hints->class_generation == hints->generation->number && hints->class_count == count &&
-	    count > 0)
-		memcpy(full, hints->class_full, count * sizeof(*full));
-	hints->class_generation = hints->generation->number;
-	free(hints->class_texts);
-	free(hints->class_full);
-	hints->class_texts = grown;
-	hints->class_full = full;
-	hints->class_count = count;
-	for (uint32_t i = 0; i < count; i++)
-		texts[i] = hint_class_holds(hints->engine, hints->generation, i, clock_now_ns(),
-		    &full[i], grown[i]) ? grown[i] : NULL;
-	return true;
-}
-
-/* The file in place may say anything by now. */
-static void forget_classes(struct engine_hints *hints) {
-	for (uint32_t i = 0; i < hints->class_count; i++)
-		memcpy(hints->class_texts[i], UNKNOWN_TEXT, sizeof(UNKNOWN_TEXT));
-}
-
-/* --- recipients ------------------------------------------------------------------------ */
-
-struct holding {
-	struct engine_hints *hints;
-	struct recipient_said *list;
-	size_t count, size;
-};
-
-static void hold_for(struct holding *holding, const struct recipient_held *held,
-    uint8_t mta) {
-	char text[HINTS_TEXT_MAX + 1], until[HINT_TIME_MAX], id[HINT_ID_MAX];
-	struct recipient_said *grown;
-
-	if (holding->count == holding->size) {
-		holding->size = holding->size == 0 ? 16 : 2 * holding->size;
-		grown = reallocarray(holding->list, holding->size, sizeof(*grown));
-		if (grown == NULL) {
-			holding->size = holding->count;
-			return;
 		}
-		holding->list = grown;
+		if (key->mta != said_to || hint_key_class(key) != said_group)
+			hint_queue_idle(hints, key->mta, &owner, &view, hint_key_class(key), &own);
+		said_to = key->mta;
+		said_group = hint_key_class(key);
+		if (queue != NULL && own.kind != HINTS_HELD)
+			hint_queue_run_by_less(hints, queue, key, &owner, &view);
+		if (queue == NULL || key->stopped || own.kind == HINTS_HELD)
+			hint_key_say(hints, key, queue, &own);
 	}
-	grown = &holding->list[holding->count++];
-	memcpy(grown->address, held->address, sizeof(grown->address));
-	grown->mta = mta;
-	(void)text_append(text, sizeof(text), 0, "Postern: recipient is held%s%s%s%s%s",
-	    held->until_ns == INT64_MAX ? "" : " until ",
-	    hint_time(held->until_ns, holding->hints->now_ns, until), hint_id(held->event, id),
-	    held->reason[0] == '\0' ? "" : ": ", held->reason);
-	if (!hints_writer_hold_recipient(holding->hints->writer, mta, held->address,
-		held->until_ns, text))
-		holding->hints->crowded = true;
 }
 
-static void hold(void *context, const struct recipient_held *held) {
-	struct holding *holding = context;
-	const struct generation *generation = holding->hints->generation;
-	const char *at = strrchr(held->address, '@'), *detail;
-	struct destination_seen seen;
+/* --- a result ------------------------------------------------------------------------- */
 
-	if (at == NULL || !destinations_find(holding->hints->engine->segment, at + 1,
-	    strlen(at + 1), &seen))
+static uint32_t lane_of_width(const struct lane_widths *widths, uint16_t width) {
+	if (width == 0)
+		return HINT_ORIGIN_LANE;
+	for (uint32_t i = 0; i < widths->count; i++)
+		if (widths->width[i] == width)
+			return i;
+	return NO_INDEX;
+}
+
+static void note_use(struct engine_hints *hints, struct lane_use *use) {
+	const struct hint_key *key = hint_keys_find(hints, use->mta, use->domain);
+	const struct hint_mta *mta;
+	struct hint_queue *queue;
+	struct queue_lane *its;
+	uint32_t lane;
+	lane_set bit;
+
+	if (use->ended_ns > hints->now_ns)
+		use->ended_ns = hints->now_ns;
+	if (key == NULL || hints->now_ns - use->ended_ns > HINT_IDLE_NS)
 		return;
-	for (uint8_t mta = 0; mta < generation->mta_count; mta++)
-		if (hint_destination_doubt(generation, mta, at + 1, strlen(at + 1), &seen,
-			&detail) == HINT_DOUBT_NONE)
-			hold_for(holding, held, mta);
-}
-
-static int compare_said(const void *a, const void *b) {
-	const struct recipient_said *x = a, *y = b;
-
-	return x->mta != y->mta ? x->mta - y->mta : strcmp(x->address, y->address);
-}
-
-/* The list is sorted. */
-static bool is_listed(const struct holding *holding, const struct recipient_said *said) {
-	return holding->count > 0 && bsearch(said, holding->list, holding->count,
-	    sizeof(*said), compare_said) != NULL;
-}
-
-/* `anew`: the file says nothing of any of them yet; `looked`: whose domain is in doubt may
- * be another one. */
-static void renew_recipients(struct engine_hints *hints, bool anew, bool looked) {
-	struct holding holding = { .hints = hints };
-	uint64_t version = recipients_version(hints->engine->segment);
-
-	if (!anew && !looked && version == hints->recipients_version)
+	queue = hint_queue_find(hints, key->queue);
+	if (queue == NULL)
+		queue = hint_queue_begin_heard(hints, key);
+	if (queue == NULL)
 		return;
-	hints->recipients_version = version;
-	if (!hints->generation->outbound_observe)
-		recipients_each(hints->engine->segment, hints->now_ns, hold, &holding);
-	if (holding.count > 0)
-		qsort(holding.list, holding.count, sizeof(*holding.list), compare_said);
-	for (size_t i = 0; !anew && i < hints->recipient_count; i++)
-		if (!is_listed(&holding, &hints->recipients[i]))
-			(void)hints_writer_hold_recipient(hints->writer,
-			    hints->recipients[i].mta, hints->recipients[i].address, 0, NULL);
-	free(hints->recipients);
-	hints->recipients = holding.list;
-	hints->recipient_count = holding.count;
+	mta = &hints->mtas[queue->mta];
+	queue->dirty = true;
+	if (use->ended_ns > queue->last_ns)
+		queue->last_ns = use->ended_ns;
+	if (use->suspended) {
+		hint_queue_note_suspension(mta, queue, use);
+		return;
+	}
+	hint_queue_note_time(queue, use);
+	lane = lane_of_width(&mta->widths, use->width);
+	if (lane == NO_INDEX)
+		return;
+	its = &queue->lanes[lane];
+	if (lane != HINT_ORIGIN_LANE && use->tried)
+		hint_lane_note_result(mta, queue, its, use->width, use);
+	bit = UINT32_C(1) << lane;
+	/* the transport itself drains as any lane; not so one message that nobody asked about */
+	if (lane == HINT_ORIGIN_LANE && ((queue->given | queue->used) & bit) == 0 &&
+	    use->waited_ms < WAITS_MS)
+		return;
+	/* LANE_WIDTHS_MAX, none is out, is the transport's place, too */
+	if (lane != HINT_ORIGIN_LANE && lane == queue->canary && (queue->given & bit) == 0)
+		return;
+	if (lane == queue->single && queue->singles > 0) {
+		hint_queue_note_single(queue, use);
+		return;
+	}
+	its->last_ns = use->ended_ns;
+	its->waited_ms = its->waited_ms == 0 ? use->waited_ms :
+	    (3 * its->waited_ms + use->waited_ms) / 4;
+	/* mail that was told otherwise before we looked */
+	if ((queue->used & bit) == 0)
+		its->moved_ns = use->ended_ns;
+	queue->used |= bit;
+	if (its->waited_ms >= WAITS_MS)
+		queue->waiting |= bit;
+	else
+		queue->waiting &= ~bit;
+}
+
+/* --- a look at a queue ------------------------------------------------------------------ */
+
+/* Others have what is above it, or wait for it. */
+static bool is_share(const struct window_view *view) {
+	return view->divided && view->window >= view->share;
+}
+
+static bool is_limited(const struct window_view *view) {
+	return is_share(view) || view->law != WINDOW_LAW_PROBE || view->ceiling != 0 ||
+	    view->fail_cohorts > 0;
+}
+
+/* More than is allowed is known to do harm, and not for a moment only: windows also
+ * fall on suspicion, until a log tells more. */
+static bool is_harmful(struct hint_queue *queue, const struct hint_mta *mta,
+    const struct window_view *view, uint32_t allowed, int64_t now_ns) {
+	if (lane_sum(&mta->widths, queue->given) <= allowed) {
+		queue->wide_ns = 0;
+		return is_limited(view);
+	}
+	if (queue->wide_ns == 0)
+		queue->wide_ns = now_ns;
+	if (now_ns - queue->wide_ns < HARMFUL_NS)
+		hint_queue_wait(queue, queue->wide_ns + HARMFUL_NS);
+	return is_share(view) ||
+	    (is_limited(view) && now_ns - queue->wide_ns >= HARMFUL_NS);
+}
+
+/* Where mail may be.  A lane that is silent for long may get some right now, and of a share
+ * other machines have the rest. */
+static lane_set in_use(const struct hint_queue *queue, const struct window_view *view) {
+	return is_share(view) ? queue->used | queue->given : queue->used;
+}
+
+static lane_set slow(const struct hint_queue *queue) {
+	lane_set set = 0;
+
+	for (uint32_t i = 0; i <= HINT_ORIGIN_LANE; i++)
+		if ((queue->waiting >> i & 1) != 0 && queue->lanes[i].waited_ms >= SLOW_MS)
+			set |= UINT32_C(1) << i;
+	return set;
+}
+
+/* False: its class leaves it less than its window. */
+static bool choose(struct engine_hints *hints, struct hint_queue *queue,
+    const struct window_view *view, struct lane_now *now) {
+	struct hint_mta *mta = &hints->mtas[queue->mta];
+	lane_set suspended = hint_queue_blocked(queue, view, hints->now_ns);
+	uint32_t allowed = view->window == 0 ? 0 : hint_queue_share(hints, queue, view->window);
+	uint32_t part = hint_class_part(hints, queue);
+	bool bound = part < allowed, harmful;
+	struct lane_choice choice;
+
+	if (bound)
+		allowed = part;
+	harmful = is_harmful(queue, mta, view, allowed, hints->now_ns) ||
+	    (bound && lane_sum(&mta->widths, queue->given) > allowed);
+	*now = (struct lane_now){ .blocked = suspended, .refused = hint_queue_refused(queue, hints->now_ns),
+		.given = queue->given,
+		.used = in_use(queue, view), .waiting = queue->waiting,
+		.slow = slow(queue),
+		.allowed = allowed, .proven = view->proven,
+		.singles = queue->singles, .canary = queue->canary,
+		.single = queue->singles > 0 ? queue->single : LANE_WIDTHS_MAX,
+		.limited = harmful,
+		.patient = queue->wide_ns != 0 && (is_share(view) || bound ||
+		    hints->now_ns - queue->wide_ns >= PATIENCE_NS) };
+	if (queue->wide_ns != 0 && !now->patient)
+		hint_queue_wait(queue, queue->wide_ns + PATIENCE_NS);
+	lane_choose(&mta->widths, now, &choice);
+	hint_queue_want_reload(&hints->mtas[mta->server], queue, &choice, hints->now_ns);
+	hint_queue_give(queue, choice.give, hints->now_ns);
+	now->used = queue->used;
+	if (queue->singles > 0 && (queue->used >> queue->single & 1) != 0)
+		queue->singles = now->singles = 0;	/* its lane is counted whole by now */
+	return !bound;
+}
+
+/* `allowed`: its part of the window. */
+static void queue_say(struct engine_hints *hints, const struct hint_queue *queue,
+    const struct window_view *view, uint32_t allowed, struct hint_say *out) {
+	const struct lane_widths *widths = &hints->mtas[queue->mta].widths;
+	lane_set lanes = queue->given & ~LANE_ORIGIN;
+	lane_set busy = lanes | (queue->used & ~LANE_ORIGIN);
+
+	*out = (struct hint_say){ .kind = HINTS_NOTHING };
+	if (view->observed || queue->owner.kind == DESTINATION_NONE)
+		return;
+	if (view->window == 0) {
+		hint_say_closed(&queue->owner, view, hints->now_ns, out);
+	} else if (lanes != 0 && !queue->reloading) {
+		hint_say_lanes(widths, lanes, queue->lanes,
+		    hint_queue_short_ms(queue, hints->now_ns), out);
+		if (queue->canary != LANE_WIDTHS_MAX && hints->now_ns < queue->offered_ns) {
+			out->lanes.canary = (uint8_t)queue->canary;
+			out->lanes.serial = queue->serial;
+			out->lanes.canary_ns = queue->issued_ns;
+		}
+		out->lanes.begins = hint_class_bounds(hints, queue) &&
+		    !hint_queue_is_full(hints, queue);
+		out->lanes.single_serial = queue->single_serial;
+		/* not those that were offered for a part of it that has fallen since */
+		if (queue->singles > 0 && hints->now_ns < queue->single_ns + HINT_OFFER_NS &&
+		    lane_sum(widths, busy) + queue->singles <= allowed) {
+			out->lanes.single = (uint8_t)queue->single;
+			out->lanes.single_count = (uint8_t)(queue->singles > 31 ? 31 :
+			    queue->singles);
+			out->lanes.single_ns = queue->single_ns;
+		}
+	} else if ((queue->given & LANE_ORIGIN) == 0 && hints->mtas[queue->mta].widths.count > 0) {
+		hint_say_draining(&queue->owner, out);
+	}
+}
+
+static bool say_is_same(const struct hint_say *a, const struct hint_say *b) {
+	return a->kind == b->kind && (a->kind != HINTS_HELD || strcmp(a->text, b->text) == 0) &&
+	    (a->kind != HINTS_LANE || memcmp(&a->lanes, &b->lanes, sizeof(a->lanes)) == 0);
+}
+
+/* Chooses its lanes anew, and tells its mail; or it has ended. */
+static void look(struct engine_hints *hints, struct hint_queue *queue) {
+	uint32_t group = queue->group, before = hint_class_use(hints, queue);
+	uint32_t count = hints->mtas[queue->mta].widths.count;
+	struct lane_now now = { .allowed = 0 };
+	int64_t now_ns = hints->now_ns;
+	struct window_view view;
+	struct hint_say say;
+	bool is_over;
+
+	queue->dirty = false;
+	queue->due_ns = queue->last_ns + HINT_IDLE_NS;
+	(void)windows_view(hints->engine, hints->generation, &queue->owner, now_ns, &view);
+	if (view.window == 0 && !view.observed && hint_queue_elsewhere(hints, queue))
+		(void)windows_view(hints->engine, hints->generation, &queue->owner, now_ns, &view);
+	queue->share_serial = view.share_serial;
+	is_over = queue->due_ns <= now_ns && (queue->used & ~queue->given) == 0;
+	if (is_over) {
+		hint_queue_idle(hints, queue->mta, &queue->owner, &view, group, &say);
+	} else {
+		hint_queue_drain(queue, now_ns);
+		hint_queue_end_canary(queue, &view, now_ns);
+		if (view.observed) {
+			hint_queue_give(queue, LANE_ORIGIN, now_ns);
+		} else if (count > 0) {
+			bool whole = choose(hints, queue, &view, &now);
+
+			hint_queue_balance(queue, count, now_ns);
+			hint_queue_send_single(hints, queue, &now);
+			if (whole)	/* its class bounds all that goes */
+				hint_queue_send_canary(hints, queue, &view, &now);
+		}
+		hint_queue_wait_for_drains(queue, now_ns);
+		if (hint_class_bounds(hints, queue) && hint_queue_is_full(hints, queue))
+			hint_queue_wait(queue, lane_drained_ns(queue->last_ns, 0,
+			    hint_queue_longest_ns(queue, now_ns)));
+		queue_say(hints, queue, &view, now.allowed, &say);
+	}
+	if (queue->untold || !say_is_same(&say, &queue->said)) {
+		queue->said = say;
+		queue->untold = false;
+		for (uint32_t at = map_index(&hints->by_queue, queue->hash); at != NO_INDEX;
+		     at = hints->keys[at].next_of_queue)
+			hint_key_say(hints, &hints->keys[at], queue, NULL);
+	}
+	if (is_over)
+		hint_queue_end(hints, queue);
+	hint_class_used(hints, group, before, is_over ? 0 : hint_class_use(hints, queue));
 }
 
 /* --- a turn ------------------------------------------------------------------------------ */
 
-/* Everything is said anew.  -1 with *diag: the file before stays. */
-static int build(struct engine_hints *hints, struct diag *diag) {
-	struct learned_follower before = { .word = 0 };
-	bool was_current = is_current(hints);
-	struct destination_window window;
-	int result;
-
-	if (hints->made_of != hints->generation->number)
-		hint_queues_configure(hints);
-	while (states_next(hints->engine->segment, STATES_CHANGED, &before, &window))
-		;
-	result = hint_keys_build(hints, diag);
-	if (result == 0) {
-		renew_recipients(hints, true, true);
-		result = hints_writer_publish(hints->writer, clock_now_ns(), diag);
-		if (result != 0)
-			hint_keys_free(hints);
-	}
-	if (result == 0) {
-		hints->made_of = hints->generation->number;
-		hints->published = true;
-		hints->crowded = hints->paces_lack;
-		return 0;
-	}
-	/* its keys are not those of the file in place, if they were begun */
-	hints->published = was_current && hints->key_count > 0 &&
-	    hints_writer_is_in_place(hints->writer);
-	forget_classes(hints);
-	return -1;
-}
-
-/* Of a million destinations that do not change there are few looks. */
-static bool may_differ(const struct engine_hints *hints, int64_t now_ns) {
-	int64_t ago_ns = now_ns - hints->looked_ns;
-
-	return ago_ns >= LOOK_MOST_NS && (ago_ns >= QUIET_SHARE * hints->look_spent_ns ||
-	    hints->mark != segment_destinations_mark(hints->engine->segment));
-}
-
-static bool look_is_due(const struct engine_hints *hints, int64_t now_ns) {
-	return now_ns >= hints->next_ns && (!is_current(hints) || hints->crowded ||
-	    hints->version != destinations_version(hints->engine->segment) ||
-	    may_differ(hints, now_ns));
-}
-
-/* At all destinations.  -1 with *diag: no file could be made, unless that was told before. */
-static int look(struct engine_hints *hints, struct diag *diag) {
-	uint64_t version = destinations_version(hints->engine->segment);
-	uint64_t mark = segment_destinations_mark(hints->engine->segment);
-	int64_t began_ns = clock_now_ns(), spent_ns;
-	bool had_failed = hints->failed;
-
-	if (is_current(hints) && !hints->crowded)
-		hint_keys_scan(hints);
-	hints->failed = (!is_current(hints) || hints->crowded) && build(hints, diag) != 0;
-	spent_ns = clock_now_ns() - began_ns;
-	hints->looked_ns = hints->now_ns;
-	hints->look_spent_ns = spent_ns;
-	hints->mark = mark;
-	hints->next_ns = hints->now_ns + (SHARE * spent_ns > LOOK_LEAST_NS ? SHARE * spent_ns :
-	    LOOK_LEAST_NS);
-	if (!hints->failed)
-		hints->version = version;
-	return hints->failed && !had_failed ? -1 : 0;
-}
-
-/* Is there any Postfix to give hints to? */
-static bool is_wanted(const struct generation *generation) {
-	for (uint32_t i = 0; i < generation->mta_count; i++)
-		if (generation->mtas[i].kind == MTA_POSTFIX)
-			return true;
-	return false;
-}
-
 int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *diag) {
 	struct learned_follower changed = { .word = 0 };
 	struct destination_window window;
-	bool looked;
-	int result = 0;
+	bool looked = false, lost = false;
+	struct lane_use use;
+	int result;
 
 	hints->generation = engine_pin(hints->engine);
 	hints->now_ns = now_ns;
-	if (!hints->published && !is_wanted(hints->generation))
-		goto out;
-	if (hints_writer_was_cut(hints->writer)) {
-		hints->published = false;
-		forget_classes(hints);
-	}
-	looked = look_is_due(hints, now_ns);
-	if (now_ns - hints->checked_ns >= CHECK_NS) {
-		hints->checked_ns = now_ns;
-		if (hints->published && !hints_writer_is_in_place(hints->writer))
-			hints->crowded = true;
-	}
-	if (look_is_due(hints, now_ns))
-		result = look(hints, diag);
-	if (!is_current(hints))
+	result = hint_file_keep(hints, &looked, diag);
+	if (!hint_file_is_current(hints))
 		goto out;
 	while (states_next(hints->engine->segment, STATES_CHANGED, &changed, &window))
 		hint_keys_renew(hints, window.name);
 	hints->turned_ns = now_ns;
-	hint_queues_read(hints);
+	/* whoever writes all the time must not keep us for ever */
+	for (uint32_t i = 0; i < 2 * SEGMENT_LANE_USES &&
+	     lane_uses_next(hints->engine->segment, &hints->cursor, &use, &lost); i++)
+		note_use(hints, &use);
+	if (lost)
+		hint_queues_missed(hints);
 	hint_classes_count(hints);
 	for (uint32_t i = 0; i < hints->queue_count; i++) {
 		struct hint_queue *queue = &hints->queues[i];
 
 		if (queue->hash != 0 && (queue->dirty || queue->due_ns <= now_ns))
-			hint_queue_look(hints, queue);
+			look(hints, queue);
 	}
 	hint_queues_reload(hints);
 	hint_shares_turn(hints);
-	renew_recipients(hints, false, looked);
+	hint_recipients_renew(hints, false, looked);
 	hint_paces_turn(hints);
 	hint_classes_renew(hints, now_ns);
 out:
 	engine_unpin(hints->engine, hints->generation);
 	return result;
-}
-
-static bool awaits_mta(const struct engine_hints *hints) {
-	for (unsigned i = 0; i < GENERATION_MTAS_MAX; i++)
-		if (hints->mtas[i].reloading || hints->mtas[i].wants_reload)
-			return true;
-	return false;
-}
-
-/* The first thing that time alone brings, as of the last turn. */
-static int64_t next_ns(const struct engine_hints *hints) {
-	/* a beat of the file, and a look whether it is there */
-	int64_t next_ns = hints->checked_ns + CHECK_NS;
-
-	if (look_is_due(hints, hints->next_ns) && hints->next_ns < next_ns)
-		next_ns = hints->next_ns;
-	for (uint32_t i = 0; i < hints->queue_count; i++)
-		if (hints->queues[i].hash != 0 && hints->queues[i].due_ns < next_ns)
-			next_ns = hints->queues[i].due_ns;
-	if (hint_classes_watch(hints) && hints->turned_ns + WATCH_NS < next_ns)
-		next_ns = hints->turned_ns + WATCH_NS;
-	return next_ns;
-}
-
-int64_t engine_hints_rest_ns(struct engine_hints *hints, int64_t now_ns) {
-	int64_t rest_ns = UNWANTED_NS;
-
-	hints->generation = engine_pin(hints->engine);
-	if (hints->published || is_wanted(hints->generation))
-		rest_ns = next_ns(hints) - now_ns;
-	/* nobody stirs for what the cluster has shared, or for an answer of the supervisor */
-	if (rest_ns < SOON_NS || generation_has_cluster(hints->generation) || awaits_mta(hints))
-		rest_ns = SOON_NS;
-	engine_unpin(hints->engine, hints->generation);
-	return rest_ns;
 }
