@@ -8,7 +8,7 @@
 #include "base/diag.h"
 #include "policy/reply/reply.h"
 #include "wire/mail/login_line.h"
-#include "wire/mail/postfix_log.h"
+#include "wire/mail/mail_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		return 0;
 	if (size > 0)
 		memcpy(line, data, size);
-	switch (log_line_head(line, size, &out) ? postfix_log_read(&out) : out.kind) {
+	switch (mail_log_scan(line, size, &out)) {
 	case LOG_LINE_DELIVERY:
 		check_delivery(&out, line, size);
 		break;

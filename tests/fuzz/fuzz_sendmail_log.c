@@ -69,8 +69,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		return 0;
 	if (size > 0)
 		memcpy(line, data, size);
-	if (log_line_head(line, size, &out))
-		sendmail_log_read(&out);
+	if (mail_log_scan(line, size, &out) != LOG_LINE_FOREIGN &&
+	    out.daemon.length < out.program.length)
+		out.kind = LOG_LINE_OTHER;	/* Postfix's */
 	if (out.kind == LOG_LINE_DELIVERY)
 		check_delivery(&out, line, size);
 	if (out.kind == LOG_LINE_DELIVERY || out.kind == LOG_LINE_BROKEN)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Which domains of which mail server may have hints; the file made anew.
+ * PURPOSE  Which domains of which mail server may have hints; the file made anew: for another
+ *          configuration, where keys do not fit, and where somebody removed it.
  * MODEL    Those that mail was delivered to; and those that the site lists for a transport with a
  *          next hop, before mail for them was seen: mail with one next hop shares its lanes, so
  *          that a domain has to be a key to have any, and with keys of their own even their first
  *          mail keeps to the window of the transport.  They are never held.
  * ERRORS   Of very many that a site lists, some have no lanes before their first delivery.
+ *          A file that cannot be written leaves the one before; where that is of another
+ *          configuration it goes stale, and then there are no hints.
  * THREADS  One.
  */
 #include <errno.h>

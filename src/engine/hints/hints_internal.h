@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What the files of the hints share: hints.c (questions), hints_turn.c (the turns), hints_file.c
- * (who may have hints), hints_keys.c (keys of the file), hints_queue.c (queues that carry mail),
+ * What the files of the hints share: hints.c (questions), hints_turn.c (the way of each change
+ * into the file), hints_file.c (who may have hints, and the file made anew), hints_held.c (classes
+ * and recipients), hints_keys.c (keys of the file), hints_queue.c (queues that carry mail),
  * hints_lanes.c and hints_singles.c (by which lanes), hints_classes.c and hints_shares.c (bounds on
  * these), hints_mta.c (mail servers).  All of it but hints.c belongs to one thread.
  */

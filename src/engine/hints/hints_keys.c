@@ -5,9 +5,10 @@
  * MODEL    Domains that a site sends to one next hop share a queue of the queue manager,
  *          and have windows of their own.  A queue in use runs by the least of those
  *          that changed last, never by one that takes nothing while another one does;
- *          keys whose own window takes nothing are held for themselves.  A look at all destinations, now and then, brings new keys and takes hints
- *          from those in doubt; a window that changed brings its own keys at once.  Only
- *          where a key does not fit, or its next hop is another, the file is made anew.
+ *          keys whose own window takes nothing are held for themselves.  A look at all
+ *          destinations, now and then, brings new keys and takes hints from those in doubt;
+ *          a window that changed brings its own keys at once.  Only where a key does not fit,
+ *          or its next hop is another, the file is made anew.
  * ERRORS   A key that cannot be kept has no hints.
  * THREADS  One.
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  Carries windows by lanes: those that mail of each queue in use is given to.
- * MODEL    policy/window/lane.h chooses.  A queue is looked at when a result
- *          came, its window changed, or a time came that it waits for.  A queue of which
- *          nothing was heard for long is given up: nothing of it can be in any lane.
+ * PURPOSE  Lanes of a queue in use: what is in them, which cannot be had now, their parts of the
+ *          mail; and the words that mail is told.
+ * MODEL    hints_turn.c looks at a queue, and chooses.
  * ERRORS   None.
  * THREADS  One.
  */
@@ -14,7 +13,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/hints/hints_internal.h"
-#include "segment/destination/states.h"
 
 /* Of lanes beside the widest: their part changes by these factors (of 100) every
  * BALANCE_NS. */

@@ -61,10 +61,6 @@ struct log_line {
 	struct span sender;	/* ACTIVE only; as logged, or empty */
 };
 
-/* Finds the program: head, program, daemon, pid, and message with the queue id still
- * in it.  False: there is none; then only `kind` is set, to FOREIGN. */
-bool log_line_head(const char *line, size_t length, struct log_line *out);
-
 /* When the head says that it was written, in ms since 1970, by the zone that stands there
  * or else as if it were UTC; `year` where none is told (0: then Jan 1 is taken to be in
  * 1970).  False: no date that is understood. */

@@ -134,23 +134,6 @@ static bool take_head(struct cursor *c, struct log_line *out) {
 	return true;
 }
 
-bool log_line_head(const char *line, size_t length, struct log_line *out) {
-	struct cursor c = { line, line + length };
-
-	/* the end of a line, of somebody else's making */
-	while (c.end > c.at && (c.end[-1] == '\r' || c.end[-1] == '\n' || c.end[-1] == '\0'))
-		c.end--;
-	out->kind = LOG_LINE_FOREIGN;
-	out->why = NULL;
-	if (!take_head(&c, out))
-		return false;
-	pass_message_id(&c);
-	out->message = span_of(c.at, c.end);
-	out->queue_id = (struct span){ c.at, 0 };
-	out->kind = LOG_LINE_OTHER;
-	return true;
-}
-
 /* "sendmail", "sendmail-in", "sm-mta", "sm-msp-queue", "sm.mta" */
 static bool is_sendmail(struct span program) {
 	struct cursor c = { program.text, program.text + program.length };
@@ -159,12 +142,22 @@ static bool is_sendmail(struct span program) {
 }
 
 enum log_line_kind mail_log_scan(const char *line, size_t length, struct log_line *out) {
-	if (!log_line_head(line, length, out))
-		return out->kind;
-	if (out->daemon.length < out->program.length)
-		return postfix_log_read(out);
-	if (is_sendmail(out->program))
-		return sendmail_log_read(out);
+	struct cursor c = { line, line + length };
+	bool is_postfix;
+
+	/* the end of a line, of somebody else's making */
+	while (c.end > c.at && (c.end[-1] == '\r' || c.end[-1] == '\n' || c.end[-1] == '\0'))
+		c.end--;
 	out->kind = LOG_LINE_FOREIGN;
-	return out->kind;
+	out->why = NULL;
+	if (!take_head(&c, out))
+		return out->kind;
+	pass_message_id(&c);
+	out->message = span_of(c.at, c.end);
+	out->queue_id = (struct span){ c.at, 0 };
+	is_postfix = out->daemon.length < out->program.length;
+	if (!is_postfix && !is_sendmail(out->program))
+		return out->kind;
+	out->kind = LOG_LINE_OTHER;
+	return is_postfix ? postfix_log_read(out) : sendmail_log_read(out);
 }

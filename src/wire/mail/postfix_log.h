@@ -21,7 +21,7 @@
 
 #include "wire/mail/log_line.h"
 
-/* Reads a line whose head log_line_head has read.  Returns line->kind. */
+/* Reads a line whose head mail_log_scan has read.  Returns line->kind. */
 enum log_line_kind postfix_log_read(struct log_line *line);
 
 #endif

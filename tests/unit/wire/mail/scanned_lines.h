@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/mail/log_line.h"
+#include "wire/mail/mail_log.h"
 
 static struct log_line line;		/* the last one */
 
@@ -22,9 +22,8 @@ static const char *copy_for_scan(const char *text, size_t length) {
 	return scanned;
 }
 
-static inline enum log_line_kind scan_with(enum log_line_kind (*read)(struct log_line *line),
-    const char *text, size_t length) {
-	return log_line_head(copy_for_scan(text, length), length, &line) ? read(&line) : line.kind;
+static inline enum log_line_kind scan_copy(const char *text, size_t length) {
+	return mail_log_scan(copy_for_scan(text, length), length, &line);
 }
 
 static bool equal(struct span span, const char *expected) {

@@ -3,14 +3,14 @@
 #include "tests/unit/test.h"
 #include "tests/unit/address_is.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
-#include "wire/mail/postfix_log.h"
+#include "wire/mail/mail_log.h"
 
 #define SMTPD "Nov 21 05:48:22 mx postfix/submission/smtpd[7]: "
 #define POSTSCREEN "Nov 21 05:48:22 mx postfix/postscreen[7]: "
 #define HEAD "Nov 21 05:48:22 mx postfix/smtp[4711]: 5C1E9A7E2B8: "
 
 static enum log_line_kind scan(const char *text) {
-	return scan_with(postfix_log_read, text, strlen(text));
+	return scan_copy(text, strlen(text));
 }
 
 /* Postfix 3.10 names the message, or NOQUEUE, where a session is lost. */

@@ -5,7 +5,7 @@
 #include "tests/unit/test.h"
 #include "tests/unit/address_is.h"
 #include "tests/unit/wire/mail/scanned_lines.h"
-#include "wire/mail/sendmail_log.h"
+#include "wire/mail/mail_log.h"
 
 #define HEAD "Nov 21 05:53:25 mx sendmail[18225]: 6AL5rHTW018202: "
 #define MIDDLE ", delay=00:00:08, xdelay=00:00:01, mailer=esmtp, pri=120017"
@@ -13,7 +13,7 @@
 #define TAIL RELAY ", dsn=2.0.0, stat=Sent (ok)"
 
 static enum log_line_kind scan_bytes(const char *text, size_t length) {
-	return scan_with(sendmail_log_read, text, length);
+	return scan_copy(text, length);
 }
 
 static enum log_line_kind scan(const char *text) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* What line a datagram of syslog holds. */
 #include "tests/unit/test.h"
-#include "wire/mail/log_line.h"
+#include "wire/mail/mail_log.h"
 #include "wire/mail/syslog_frame.h"
 
 #define DATAGRAM(text)	text, sizeof(text) - 1
@@ -76,7 +76,7 @@ TEST(the_readers_know_it) {
 
 		assert_true(syslog_frame_read(datagrams[i], strlen(datagrams[i]), scratch, &span,
 		    &why));
-		assert_true(log_line_head(span.text, span.length, &line));
+		assert_int_equal(mail_log_scan(span.text, span.length, &line), LOG_LINE_OTHER);
 		assert_int_equal(line.pid, 7);
 		assert_int_equal(line.program.length, 12);
 		assert_memory_equal(line.program.text, "postfix/smtp", 12);
