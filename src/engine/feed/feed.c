@@ -4,13 +4,12 @@
  *          rule does that its reply matched.
  * MODEL    A result is judged, its relay noted for the recipient's domain, its lane for
  *          whoever makes hints.  The window of the destination that was tried learns in one
- *          transaction on its slot: levels that are known by now,
- *          the result, the rule's action, counts and reason.  The rule's count rises inside,
- *          where it is known that the result is a new one.  All that needs memory is found
- *          before, all that tells somebody comes after (feed_report.c).  A delivery with several
- *          recipients has a line for each, and is one result: the worst of them.  The law
- *          is told the class, and what a log and the questions of mail servers say of the
- *          level, of the start, and of other deliveries.
+ *          transaction on its slot: levels that are known by now, the result, the rule's action,
+ *          counts and reason.  The rule's count rises inside, where it is known that the result
+ *          is a new one.  All that needs memory is found before, all that tells somebody comes
+ *          after (feed_report.c).  A delivery with several recipients has a line for each, and is
+ *          one result: the worst of them.  The law is told the class, and what a log and the
+ *          questions of mail servers say of the level, of the start, and of other deliveries.
  * ERRORS   What cannot be had in time is not learned, and counted.  What is not known is told
  *          to the law as such.  Without memory for a rule's count it does nothing.
  * THREADS  One.

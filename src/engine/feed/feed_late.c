@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: ISC */
-/*
- * PURPOSE  What is known of results only later: the levels of those that a log tells of when
- *          they have ended.
- * ERRORS   A slot that cannot be had: what was due comes again.
- * THREADS  One.
- */
+/* Levels of attempts that a log tells of when they have ended, and windows hear of when those
+ * that began before have.  A slot that cannot be had: what was due comes again.  One thread. */
 #include "base/clock.h"
 #include "engine/feed/feed_internal.h"
 #include "segment/destination/shared.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * What the files of the hints share: hints.c (questions), hints_turn.c (the way of each change
- * into the file), hints_file.c (who may have hints, and the file made anew), hints_held.c (classes
- * and recipients), hints_keys.c (keys of the file), hints_queue.c (queues that carry mail),
- * hints_lanes.c and hints_singles.c (by which lanes), hints_classes.c and hints_shares.c (bounds on
- * these), hints_mta.c (mail servers).  All of it but hints.c belongs to one thread.
+ * into the file), hints_file.c (who may have hints, and the file made anew), hints_keys.c (keys of
+ * the file), hints_queue.c (queues that carry mail), hints_lanes.c and hints_singles.c (by which
+ * lanes), hints_classes.c and hints_shares.c (bounds on these, and what is held), hints_mta.c (mail
+ * servers).  All of it but hints.c belongs to one thread.
  */
 #ifndef ENGINE_HINTS_INTERNAL_H
 #define ENGINE_HINTS_INTERNAL_H
@@ -207,18 +207,6 @@ void hint_keys_renew(struct engine_hints *hints, const char *name);
 void hint_key_say(struct engine_hints *hints, struct hint_key *key, struct hint_queue *queue,
     const struct hint_say *own);
 
-/* --- hints_held.c -------------------------------------------------------------------- */
-
-/* Recipients that are held.  `anew`: the file says nothing of any of them yet; `looked`: whose
- * domain is in doubt may be another one. */
-void hint_recipients_renew(struct engine_hints *hints, bool anew, bool looked);
-/* The file in place may say anything of classes by now. */
-void hint_classes_forget(struct engine_hints *hints);
-/* The states of the classes, and that we live. */
-void hint_classes_renew(struct engine_hints *hints, int64_t now_ns);
-/* Those that a new file begins with: NULL or a text, for each.  False: no memory. */
-bool hint_classes_begin(struct engine_hints *hints, const char **texts);
-
 /* --- hints_file.c -------------------------------------------------------------------- */
 
 struct hint_candidate {
@@ -303,8 +291,6 @@ void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
     const struct window_owner *owner);
 /* The queue of this hash, if it is in use. */
 struct hint_queue *hint_queue_find(const struct engine_hints *hints, uint64_t hash);
-/* All queues that run by this window are to be looked at. */
-void hint_queues_touch(struct engine_hints *hints, uint64_t owner);
 /* The queues of an owner; NULL: there are none. */
 struct hint_share *hint_share_of(struct engine_hints *hints, uint64_t owner);
 /* The same for a key of which a result was heard: it was told what an idle one is.  NULL: it
@@ -337,6 +323,15 @@ void hint_shares_turn(struct engine_hints *hints);
 
 /* --- hints_classes.c ----------------------------------------------------------------- */
 
+/* Recipients that are held.  `anew`: the file says nothing of any of them yet; `looked`: whose
+ * domain is in doubt may be another one. */
+void hint_recipients_renew(struct engine_hints *hints, bool anew, bool looked);
+/* The file in place may say anything of classes by now. */
+void hint_classes_forget(struct engine_hints *hints);
+/* The states of the classes, and that we live. */
+void hint_classes_renew(struct engine_hints *hints, int64_t now_ns);
+/* Those that a new file begins with: NULL or a text, for each.  False: no memory. */
+bool hint_classes_begin(struct engine_hints *hints, const char **texts);
 /* Counts what all queues use of their classes' places; those of classes where that has changed
  * are to be looked at. */
 void hint_classes_count(struct engine_hints *hints);

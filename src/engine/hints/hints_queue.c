@@ -188,14 +188,6 @@ void hint_queue_adopt(struct engine_hints *hints, const struct hint_key *key,
 		queue->next_of_owner = NO_INDEX;
 }
 
-void hint_queues_touch(struct engine_hints *hints, uint64_t owner) {
-	const struct hint_share *share = hint_share_of(hints, owner);
-
-	for (uint32_t at = share == NULL ? NO_INDEX : share->first; at != NO_INDEX;
-	     at = hints->queues[at].next_of_owner)
-		hints->queues[at].dirty = true;
-}
-
 void hint_queues_free(struct engine_hints *hints) {
 	free(hints->queues);
 	free(hints->shares);

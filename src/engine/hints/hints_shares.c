@@ -26,7 +26,8 @@ static uint32_t lanes_of(const struct engine_hints *hints, const struct hint_que
 	return sum;
 }
 
-uint32_t hint_queue_share(struct engine_hints *hints, const struct hint_queue *queue, uint32_t window) {
+uint32_t hint_queue_share(struct engine_hints *hints, const struct hint_queue *queue,
+    uint32_t window) {
 	struct hint_share *shared = hint_share_of(hints, queue->owner_hash);
 	struct destination_window state;
 	uint32_t rest, waiting;
@@ -88,8 +89,9 @@ static void tell_share(void *context, uint64_t owner, const struct shared_seen *
 		if ((int32_t)(queue->share_serial - serial) < 0)
 			serial = queue->share_serial;
 	}
-	if (given > shared_most(seen, hints->now_ns))
-		hint_queues_touch(hints, owner);
+	for (uint32_t at = share == NULL ? NO_INDEX : share->first; at != NO_INDEX &&
+	     given > shared_most(seen, hints->now_ns); at = hints->queues[at].next_of_owner)
+		hints->queues[at].dirty = true;
 	if (wanted > UINT16_MAX)
 		wanted = UINT16_MAX;
 	if (used != seen->lanes || wanted != seen->wanted || serial != seen->lanes_serial)

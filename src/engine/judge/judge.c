@@ -137,12 +137,7 @@ static void find_transport(const struct generation *g, const struct delivery *d,
 	}
 }
 
-/* The lane of address verification probes clones the same transport. */
-static bool is_probe_lane(struct span name) {
-	return span_is(name, "probe/smtp");
-}
-
-/* That of probes of relay domains clones the transport which these use, if that is one of ours. */
+/* The lane of probes of relay domains clones the transport which these use, if that is one of ours. */
 static bool is_relay_probe(const struct generation *g, const struct delivery *d, struct span name,
     struct judgement *out) {
 	unsigned routed = span_is(name, "probe-relay/smtp") ?
@@ -452,7 +447,8 @@ void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d
 	name = (struct span){ d->program.text + rest, d->program.length - rest };
 	if (d->source == DELIVERY_OF_POSTFIX && !is_relay_probe(g, d, name, out)) {
 		out->lane = lane_of(name, &transport);
-		out->cloned = out->lane != 0 || is_probe_lane(name) ||
+		/* the lane of address verification probes clones the same transport */
+		out->cloned = out->lane != 0 || span_is(name, "probe/smtp") ||
 		    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program));
 		find_transport(g, d, transport, out);
 	}

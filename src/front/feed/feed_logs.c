@@ -155,11 +155,10 @@ void feed_logs_take_up(struct feed *feed) {
 }
 
 void feed_log_tend(struct feed *feed, struct feed_log *log) {
-	bool refused = false;
+	bool refused;
 
 	count_up(feed, log);
-	if (!log->source.behind)
-		refused = followed_log_look(&log->log, feed->now_ns);
+	refused = !log->source.behind && followed_log_look(&log->log, feed->now_ns);
 	if (!is_between_logs(feed, log))
 		feed_source_tell(&log->source, log->log.error, log->log.error == EINVAL ?
 		    "not a regular file" : strerror(log->log.error));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * A line of the log of some mail server: which one is told by its program.  "NAME/DAEMON"
- * with a daemon of Postfix is Postfix's, a program without a slash Sendmail's
- * where it is called sendmail, sm-mta and the like, or by what the caller names.
+ * is Postfix's, a program without a slash Sendmail's where it is called sendmail, sm-mta
+ * and the like.
  */
 #ifndef WIRE_MAIL_LOG_H
 #define WIRE_MAIL_LOG_H
