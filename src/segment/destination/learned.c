@@ -63,10 +63,11 @@ void learned_aim(const struct learned *table, uint32_t count, struct learned_key
 void learned_fetch(const struct learned *table, const _Atomic uint64_t *slot) {
 	uint32_t last = table->kind->copied_words - 1;
 
-	/* by steps of a line, and the end, which may lie in one more: pairs of words do not */
+	/* by steps of a line, and the end, which may lie in one more: pairs of words do not, nor
+	 * slots that are whole lines */
 	for (uint32_t i = 0; i <= last; i += LINE_WORDS)
 		__builtin_prefetch(&slot[i]);
-	if (last % LINE_WORDS > 1)
+	if (last % LINE_WORDS > 1 && table->kind->slot_words % LINE_WORDS != 0)
 		__builtin_prefetch(&slot[last]);
 }
 

@@ -22,7 +22,7 @@
 void destination_fetch(const _Atomic uint64_t *slot) {
 	__builtin_prefetch(&slot[0]);
 	__builtin_prefetch(&slot[KEPT_AT]);
-	__builtin_prefetch(&slot[WINDOW_AT]);
+	__builtin_prefetch(&slot[PACE_AT]);
 }
 
 static bool has_learned_pace(const _Atomic uint64_t *slot) {
