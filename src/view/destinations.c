@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/decision_id.h"
 #include "base/order.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "policy/window/window.h"
 #include "segment/decision/decisions.h"
@@ -136,6 +137,20 @@ static struct enforcement find_lacking(const struct view_destinations *all) {
 	return lacking;
 }
 
+static bool find_pace(const struct view_destinations *all) {
+	const struct generation *g = all->view->generation;
+
+	if (g != NULL && generation_has_paces(g))
+		return true;
+	for (size_t i = 0; i < all->windows.count; i++) {
+		const struct destination_window *one = copies_at(&all->windows, i);
+
+		if (pace_is_learned(&one->state.pace))
+			return true;
+	}
+	return false;
+}
+
 int view_destinations_gather(const struct view *view, const struct view_choice *choice,
     struct view_destinations *all) {
 	*all = (struct view_destinations){ .view = view,
@@ -157,6 +172,7 @@ int view_destinations_gather(const struct view *view, const struct view_choice *
 	copies_sort(&all->recipients, compare_names);
 	all->known = view_destinations_count(all);
 	all->lacking = find_lacking(all);
+	all->has_pace = find_pace(all);
 	if (choice->most != 0) {
 		copies_cut(&all->windows, choice->most);
 		copies_cut(&all->recipients, choice->most);
@@ -178,6 +194,7 @@ static void count_stopped(void *context, const struct destination_window *one) {
 	const struct window *window = &one->state.window;
 	unsigned rank = view_trouble_of(stopped->view, one).rank;
 
+	stopped->slowed += pace_is_learned(&one->state.pace);
 	if (!one->state.begun)
 		return;
 	if (rank == 2) {
@@ -308,11 +325,20 @@ void view_relays_write(const struct view_destinations *all, struct writer *write
 
 /* Those of the mail server, or of its transport, that count. */
 static void find_settings(const struct view *view, const char *name, unsigned mta_bits,
-    struct window_settings *out) {
+    struct window_settings *out, struct pace_settings *pace) {
 	const struct generation *g = view->generation;
+	bool is_paced;
 
-	(void)generation_window_settings(g, generation_window_mta(g, name, strlen(name), mta_bits),
-	    name, strlen(name), generation_window_provider(g, name), out);
+	(void)generation_settings(g, generation_window_mta(g, name, strlen(name), mta_bits),
+	    name, strlen(name), generation_window_provider(g, name), out, pace, &is_paced);
+}
+
+static void find_its_pace(const struct pace *pace, const struct pace_settings *settings,
+    int64_t now_ns, struct view_destination *out) {
+	pace_look(pace, settings, now_ns, &out->pace);
+	if (settings->limit.count > 0)
+		out->pace_limit_ns = settings->limit.period_ns / settings->limit.count;
+	out->pace_wait_ns = pace_wait_ns(pace, settings, now_ns);
 }
 
 /* What stopped it. */
@@ -336,13 +362,14 @@ struct view_destination view_destination_of(const struct view *view,
 		.begun = state->begun, .until_ns = 0, .in_flight = running(state),
 		.share = UINT32_MAX, .trouble = view_trouble_of(view, one) };
 	struct window_settings settings = window_defaults;
+	struct pace_settings pace = pace_defaults;
 	struct window window = state->window;
 	struct window_change ignored;
 
 	if (!state->begun)
 		return out;
 	if (view->generation != NULL)
-		find_settings(view, one->name, one->mta_bits, &settings);
+		find_settings(view, one->name, one->mta_bits, &settings, &pace);
 	window_adjust(&window, &settings);
 	window_turn(&window, &settings, out.in_flight, now_ns, &ignored);
 	out.state = (enum window_state)window.state;
@@ -361,6 +388,8 @@ struct view_destination view_destination_of(const struct view *view,
 	out.success = window.success;
 	out.failure = window.failure;
 	out.fail_cohorts = window.fail_cohorts;
+	if (out.has_window)
+		find_its_pace(&state->pace, &pace, now_ns, &out);
 	return out;
 }
 
@@ -405,12 +434,14 @@ static struct value state_value(const struct view_destination *one, bool json) {
 }
 
 static void window_row(void *context, struct writer *writer, const void *item) {
-	const struct view *view = ((const struct view_destinations *)context)->view;
+	const struct view_destinations *all = context;
+	const struct view *view = all->view;
 	const struct view_destination *one = item;
 	bool begun = one->begun, has = one->has_window, stopped = view_destination_stops(one);
 	bool lacking = stopped && one->enforcement.kind != ENFORCEMENT_APPLIED;
 	bool elsewhere = begun && one->node != SHARED_OURS;
 	char node[SHARED_NODE_NAME_MAX + 1], origin[DECISION_ID_MAX], why[ENFORCEMENT_TEXT_MAX];
+	char pace[PACE_TEXT_MAX];
 
 	writer_text(writer, "name", one->name);
 	writer_text(writer, "law", has ? window_law_word(one->law) : NULL);
@@ -418,6 +449,9 @@ static void window_row(void *context, struct writer *writer, const void *item) {
 	writer_number_if(writer, "window", has, one->window);
 	writer_number_if(writer, "ceiling", has && one->ceiling != 0, one->ceiling);
 	writer_number_if(writer, "in_flight", has, one->in_flight);
+	if (writer->json || all->has_pace)
+		writer_text(writer, "pace", one->pace.interval_ns == 0 ? NULL :
+		    pace_text(one->pace.interval_ns, pace));
 	writer_decimal(writer, "success", value_decimal_if(has, one->success));
 	writer_decimal(writer, "failure", value_decimal_if(has, one->failure));
 	writer_decimal(writer, "fail_cohorts", value_decimal_if(has, one->fail_cohorts));

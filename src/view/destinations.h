@@ -33,6 +33,7 @@ struct view_destinations {
 	size_t known;			/* windows and recipients before `most` cut */
 	unsigned torn_seen, torn_windows, torn_recipients;
 	struct enforcement lacking;	/* of one that would be, why it is not; else APPLIED */
+	bool has_pace;			/* some of them has one, or may */
 };
 
 /* -1: no memory (errno).  view_destinations_free it in both cases.  `view` and `choice`
@@ -70,6 +71,9 @@ struct view_destination {
 	struct enforcement enforcement;	/* of DEAD and HELD: does its mail wait? */
 	uint64_t origin;		/* of a node's suspension: its id there; 0: not known */
 	double success, failure, fail_cohorts;
+	struct pace_view pace;		/* interval_ns 0: none is in force */
+	int64_t pace_limit_ns;		/* the same, as it is configured; 0: none is */
+	int64_t pace_wait_ns;		/* until the next message may go; 0: now */
 	struct view_trouble trouble;
 };
 
@@ -91,6 +95,7 @@ struct view_stopped {
 	char suspended_name[SEGMENT_NAME_MAX + 1];	/* of one that is suspended, */
 	uint64_t suspended_event;	/* and the decision's id, or 0 */
 	uint64_t open, limited;		/* all others whose window was begun */
+	uint64_t slowed;		/* destinations whose pace replies have lowered */
 	uint64_t classes, recipients;	/* held */
 	uint64_t would_suspend, would_hold;	/* destinations, where nothing enforces it; classes
 						 * and recipients among the second */

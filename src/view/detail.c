@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/decision_id.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "view/classes.h"
 #include "view/decided_line.h"
@@ -164,7 +165,7 @@ static void look_at_window(void *context, const struct destination_window *one) 
 static void say_destination_binds(const struct view_destination *one, char *out,
     size_t size) {
 	bool stops = view_destination_stops(one);
-	char why[ENFORCEMENT_TEXT_MAX];
+	char why[ENFORCEMENT_TEXT_MAX], pace[PACE_TEXT_MAX];
 
 	if (stops && one->enforcement.kind != ENFORCEMENT_APPLIED)
 		(void)text_append(out, size, 0, "nothing: %s (%s)", view_destination_effect(one),
@@ -177,6 +178,9 @@ static void say_destination_binds(const struct view_destination *one, char *out,
 		    one->by == DECIDED_BY_COHORTS ? "too many failures in a row" : "");
 	else if (!one->has_window)
 		(void)text_append(out, size, 0, "nothing");
+	else if (one->in_flight < one->window && one->pace_wait_ns > 0)
+		(void)text_append(out, size, 0, "the pace: %s",
+		    pace_text(one->pace.interval_ns, pace));
 	else if (one->in_flight < one->window)
 		(void)text_append(out, size, 0, "nothing: %u more deliveries may start",
 		    one->window - one->in_flight);
@@ -187,6 +191,17 @@ static void say_destination_binds(const struct view_destination *one, char *out,
 		    "the window" : one->ceiling_slow ?
 		    "the ceiling, above which deliveries are slow" : "the ceiling",
 		    one->in_flight, one->window);
+}
+
+/* That of the settings, and a lower one. */
+static void put_pace(struct writer *writer, const struct view_destination *shown) {
+	char text[PACE_TEXT_MAX];
+
+	if (shown->pace_limit_ns != 0)
+		put_limit(writer, "pace", "", 0, "%s", pace_text(shown->pace_limit_ns, text));
+	if (shown->pace.is_learned)
+		put_limit(writer, "pace (learned)", "", 0, "%s",
+		    pace_text(shown->pace.interval_ns, text));
 }
 
 static void put_settings(struct writer *writer, const struct generation *g,
@@ -227,6 +242,7 @@ static void destination_write(const struct view *view, const struct destination_
 	writer_list_begin(writer, "limits");
 	if (view->generation != NULL)
 		put_settings(writer, view->generation, one);
+	put_pace(writer, &shown);
 	writer_list_end(writer);
 	writer_values_begin(writer, "commands");
 	if (id[0] != '\0')

@@ -392,6 +392,9 @@ bool generation_settings(const struct generation *g, unsigned mta, const char *d
 const struct pace_settings *generation_rule_pace(const struct generation *g,
     const struct generation_reply_rule *rule);
 
+/* Does any destination have a configured pace? */
+bool generation_has_paces(const struct generation *g);
+
 /* Can a configuration limit a pace so?  For generation_verify, too. */
 bool generation_pace_is_sound(const struct rate_limit *limit);
 

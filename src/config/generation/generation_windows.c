@@ -61,6 +61,15 @@ bool generation_window_is_sound(const struct generation *g, uint32_t offset) {
 	return window_settings_are_sound(&settings);
 }
 
+bool generation_has_paces(const struct generation *g) {
+	const struct generation_destinations *list = generation_at(g, g->destinations);
+
+	for (uint32_t i = 0; i < g->destinations_count; i++)
+		if (list[i].pace.count > 0)
+			return true;
+	return false;
+}
+
 bool generation_pace_is_sound(const struct rate_limit *limit) {
 	struct pace_settings settings = pace_defaults;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "config/generation/enforcement.h"
 #include "ctl/act/control_client.h"
@@ -261,13 +262,18 @@ int command_EXPLAIN_SESSION(struct ctl *ctl) {
 
 /* The parameters of a window of its own: which relays it has is not known. */
 static void explain_settings(const struct generation *g, const char *destination,
-    struct value *values, char *text, size_t size) {
+    struct value *values, char *text, size_t size, char pace_out[PACE_TEXT_MAX]) {
 	unsigned mta = generation_window_mta(g, destination, strlen(destination), 0);
 	struct window_settings settings;
+	struct pace_settings pace;
+	bool is_paced;
 
 	generation_window_sources_text(g, mta, destination, GENERATION_NO_PROVIDER, text, size);
-	(void)generation_window_settings(g, mta, destination, strlen(destination),
-	    GENERATION_NO_PROVIDER, &settings);
+	(void)generation_settings(g, mta, destination, strlen(destination),
+	    GENERATION_NO_PROVIDER, &settings, &pace, &is_paced);
+	if (pace.limit.count > 0)
+		values[EXPLAINED_PACE_LIMIT] = value_text(pace_text(pace.limit.period_ns /
+		    pace.limit.count, pace_out));
 	values[EXPLAINED_LAW] = value_text(window_law_word(settings.law));
 	values[EXPLAINED_SETTINGS] = value_text(text);
 }
@@ -275,7 +281,7 @@ static void explain_settings(const struct generation *g, const char *destination
 static void explain_destination_locally(struct explanation *explanation,
     const char *destination) {
 	const struct generation *g = explanation->generation;
-	char settings[2048];
+	char settings[2048], pace[PACE_TEXT_MAX];
 	struct address literal;
 	bool by_address = address_parse(destination, strlen(destination), &literal);
 	uint32_t rule = generation_match_outbound(g, by_address ? &literal : NULL,
@@ -287,7 +293,7 @@ static void explain_destination_locally(struct explanation *explanation,
 		    by_address ? "address" : "domain") };
 
 	explain_class(values, g, REASON_NO_CLASS, rule);
-	explain_settings(g, destination, values, settings, sizeof(settings));
+	explain_settings(g, destination, values, settings, sizeof(settings), pace);
 	explain_write(explanation, values);
 }
 

@@ -83,6 +83,8 @@ struct window_view {
 	uint64_t hold_id;	/* of hold_node: the id of what says so there; 0: not known */
 	uint8_t hold_by;	/* and enum decided_by of it */
 	struct pace_view pace;	/* interval_ns 0: none is in force */
+	int64_t pace_limit_ns;	/* the same, as it is configured; 0: none is */
+	int64_t pace_wait_ns;	/* until the next message may go; 0: now */
 };
 
 /* A copy, at `now_ns`.  False: there is no window of that name yet; *out is what a new

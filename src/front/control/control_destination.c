@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/decision_id.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "engine/hints/hints.h"
 #include "engine/outbound/outbound.h"
@@ -101,6 +102,45 @@ static void add_shared(struct control_writer *writer, const struct engine *engin
 		    decision_id_text(view->hold_id, origin));
 }
 
+static void add_seconds(struct control_writer *writer, const char *name, int64_t ns) {
+	if (ns > 0)
+		control_writer_add(writer, name, "%lld",
+		    (long long)((ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+}
+
+/* The pace in force, which may be a learned one, and the configured one. */
+static void add_pace(struct control_writer *writer, const struct window_view *view,
+    int64_t now_ns) {
+	char text[PACE_TEXT_MAX];
+
+	if (view->pace.interval_ns == 0)
+		return;
+	control_writer_add(writer, "pace", "%s", pace_text(view->pace.interval_ns, text));
+	if (view->pace_limit_ns != 0)
+		control_writer_add(writer, "pace_limit", "%s",
+		    pace_text(view->pace_limit_ns, text));
+	add_seconds(writer, "pace_wait", view->pace_wait_ns);
+	if (view->pace.is_learned)
+		add_seconds(writer, "pace_rises", view->pace.raise_ns - now_ns);
+}
+
+/* What the next message waits for. */
+static const char *binds(const struct answer *answer, const struct window_view *view) {
+	switch (answer->decision.reason) {
+	case REASON_CLASS_SESSIONS:
+	case REASON_CLASS_SHARE:
+	case REASON_CLASS_HELD:
+		return "class";
+	case REASON_RECIPIENT_HELD:
+		return "recipient";
+	default:
+		break;
+	}
+	if (is_stopped(view) || view->in_flight >= view->window)
+		return "window";
+	return view->pace_wait_ns > 0 ? "pace" : "nothing";
+}
+
 struct explain_asked {
 	const char *recipient;	/* NULL: a destination was named */
 	const char *domain;
@@ -110,7 +150,8 @@ struct explain_asked {
 /* Whose window mail for it runs by, and what that says; `held_by`: what holds the recipient or
  * the class, or 0. */
 static void add_window(struct control_writer *writer, const struct engine *engine,
-    const struct generation *generation, const struct explain_asked *asked, uint64_t held_by) {
+    const struct generation *generation, const struct explain_asked *asked,
+    const struct answer *answer, uint64_t held_by) {
 	struct window_owner owner;
 	struct window_view view;
 	struct enforcement enforcement;
@@ -127,6 +168,8 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	    sizeof(text));
 	control_writer_add(writer, "settings", "%s", text);
 	control_answer_window(writer, &view, now_ns);
+	add_pace(writer, &view, now_ns);
+	control_writer_add(writer, "binds", "%s", binds(answer, &view));
 	control_writer_add(writer, "success", "%.3f", view.success);
 	control_writer_add(writer, "failure", "%.3f", view.failure);
 	control_writer_add(writer, "fail_cohorts", "%.3f", view.fail_cohorts);
@@ -197,7 +240,7 @@ static size_t destination_explain(struct engine *engine, const struct generation
 		control_answer_counts(&writer, engine, generation, answer, open);
 	add_suspension(answer, engine, generation, asked, &held);
 	control_answer_decision(&writer, answer);
-	add_window(&writer, engine, generation, asked, held.event);
+	add_window(&writer, engine, generation, asked, answer, held.event);
 	add_hint(&writer, engine, generation, asked->domain, asked->length,
 	    answer->class_index);
 	return control_answer_finish(&writer, out);

@@ -120,6 +120,26 @@ TEST_IN(open_site, close_site, no_free_name_is_a_label) {
 	assert_int_equal(count("unheard-of"), 0);
 }
 
+/* Nothing was accepted: 10 a second, and then half of it. */
+TEST_IN(open_site, close_site, paces_that_replies_lowered_are_counted) {
+	struct state_lock lock;
+
+	learn("named.example", false);
+	learn("free.example", false);
+	scrape();
+	expect("postern_destinations_slowed 0");
+	assert_int_equal(count("postern_destination_pace_interval_seconds{"), 0);
+	assert_true(states_aim(site.segment, "named.example", 13, &lock));
+	assert_int_equal(states_lock(&lock, clock_now_ns(), STATES_KNOWN_ONLY), STATES_HELD);
+	assert_true(pace_refused(&lock.state.pace, &pace_defaults, 0, clock_now_ns()));
+	states_store(&lock);
+	states_unlock(&lock);
+	scrape();
+	expect("postern_destinations_slowed 1");
+	expect("postern_destination_pace_interval_seconds{destination=\"named.example\"} 0.200000000");
+	assert_int_equal(count("postern_destination_pace_interval_seconds{"), 1);
+}
+
 static void label_is(const char *value, const char *wanted) {
 	char *out = NULL;
 	size_t length;

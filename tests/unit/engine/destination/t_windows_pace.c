@@ -43,6 +43,8 @@ TEST_IN(NULL, close_site, tokens_come_at_the_pace) {
 	assert_true(tokens.is_paced);
 	assert_int_equal(tokens.taken, 3);
 	assert_true(tokens.wait_ns == NS_PER_SECOND);
+	assert_true(view_of("paced.example").pace_wait_ns == NS_PER_SECOND);
+	assert_true(view_of("paced.example").pace_limit_ns == NS_PER_SECOND);
 	pass(1);
 	assert_int_equal(take("paced.example", 10).taken, 1);
 	assert_int_equal(take("paced.example", 1).taken, 0);
@@ -60,6 +62,8 @@ TEST_IN(NULL, close_site, others_have_none) {
 	assert_false(tokens.is_paced);
 	assert_int_equal(tokens.taken, 10);
 	assert_true(view_of("other.example").pace.interval_ns == 0);
+	assert_true(view_of("other.example").pace_limit_ns == 0);
+	assert_true(view_of("other.example").pace_wait_ns == 0);
 	/* and a question makes none */
 	assert_false(states_find(site.segment, "other.example", 13, &ignored));
 }
