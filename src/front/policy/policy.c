@@ -240,8 +240,12 @@ static enum outcome answer_all(struct connection *c,
 		report_malformed(c, &error, data + at, length - at);
 		return MUST_CLOSE;
 	}
-	if (at < length)
+	if (at < length) {
 		stream_wait_begin(&c->stream, now_ns);
+		/* of an end with replies unread the event said no more than that there is data */
+		if (stream_look_again(&c->stream) != GOES_ON)
+			return MUST_CLOSE;
+	}
 	if (send_later(c, from, now_ns) != GOES_ON)
 		return MUST_CLOSE;
 	return keep_rest(c, data + at, length - at);

@@ -393,6 +393,18 @@ TEST_IN(set_up, tear_down, connections_have_a_cap) {
 	}
 }
 
+/* With a reply unread, behind a piece of a request: the kernel tells of an error, not of an end. */
+TEST_IN(set_up, tear_down, a_client_that_dies_in_a_request_is_over_at_once) {
+	int fd = client();
+
+	SAY(fd, CONNECT("1"));
+	put(fd, HEAD);
+	close(fd);
+	turn();
+	assert_int_equal(fake.ended, 1);
+	assert_int_equal(fake.counted[COUNTER_STALLED_POLICY_CLIENTS], 0);
+}
+
 /* No descriptors: accepting pauses, those that are served stay so. */
 TEST_IN(set_up, tear_down, accepting_pauses_without_descriptors) {
 	int fd = client(), late = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
