@@ -14,6 +14,14 @@ struct feed_keeper engine_feed_keeper(struct engine *engine) {
 		feed_position_forget, engine->segment };
 }
 
+void engine_feed_reading(struct engine *engine, uint64_t origin) {
+	feed_position_reading(engine->segment, origin);
+}
+
+uint64_t engine_feed_read_last(const struct engine *engine) {
+	return feed_position_read_last(engine->segment);
+}
+
 void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count) {
 	feed_positions_keep(engine->segment, logs, count);
 }

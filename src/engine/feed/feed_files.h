@@ -19,6 +19,8 @@ struct feed_keeper {
 };
 /* That of the segment. */
 struct feed_keeper engine_feed_keeper(struct engine *engine);
+void engine_feed_reading(struct engine *engine, uint64_t origin);
+uint64_t engine_feed_read_last(const struct engine *engine);
 void engine_feed_logs_keep(struct engine *engine, const uint64_t logs[], unsigned count);
 
 #endif

@@ -136,11 +136,13 @@ int feed_run(struct engine *engine, const struct feed_setup *setup, struct diag 
 		return diag_set(diag, 0, "no memory for the log reader");
 	feed->engine = engine;
 	feed->keeper = engine_feed_keeper(engine);
+	feed->read_first = engine_feed_read_last(engine);
 	feed->began_ns = feed->now_ns = clock_now_ns();
 	window_log_listen(engine);
 	result = prepare(feed, setup, diag);
 	if (result == 0) {
 		feed_begin(feed);
+		feed_journals_take_up(feed);
 		feed_logs_begin(feed, setup);
 		feed_journals_turn(feed);
 		feed_end(feed);

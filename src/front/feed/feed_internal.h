@@ -47,6 +47,7 @@ struct feed {
 	struct feed_events *events;
 	struct front_requeue *requeue;
 	struct journal_states *journal;	/* NULL: there is none */
+	uint64_t read_first;	/* the file that our predecessor read last; 0: that was read again */
 	int64_t began_ns;
 	int64_t now_ns;		/* as of feed_begin, or newer */
 	int64_t wall_ms;	/* since 1970, at now_ns */
@@ -141,7 +142,7 @@ struct feed_logs {
 
 /* 0, or -1 with *diag.  `setup` lives until feed_logs_begin returns. */
 int feed_logs_open(struct feed *feed, struct diag *diag);
-/* The first turn, with what was opened for us. */
+/* The first turn, with what was opened for us; feed->read_first comes first. */
 void feed_logs_begin(struct feed *feed, const struct feed_setup *setup);
 /* Those of the generation. */
 void feed_logs_take_up(struct feed *feed);
@@ -153,6 +154,8 @@ void feed_logs_close(struct feed *feed);
 
 /* systemd's journal; as feed_logs.c.  0, or -1 with *diag. */
 int feed_journals_open(struct feed *feed, struct diag *diag);
+/* Those of the generation; feed->read_first is read, where it is one of them. */
+void feed_journals_take_up(struct feed *feed);
 void feed_journals_turn(struct feed *feed);
 void feed_journals_close(struct feed *feed);
 

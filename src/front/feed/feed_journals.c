@@ -94,7 +94,8 @@ static bool on_line(void *context, const struct followed_journal *journal,
 	unsigned mtas = mtas_of(j, line->uid);
 	struct log_line read;
 
-	(void)mail_log_scan(line->text, line->length, &read);
+	if (mail_log_scan(line->text, line->length, &read) == LOG_LINE_DELIVERY)
+		engine_feed_reading(j->feed->engine, journal->origin);
 	j->feed->tally.lines += mtas != 0;
 	if (mtas != 0)
 		return feed_line(j->feed, mtas, &read, &origin, j->source.behind);
@@ -233,16 +234,28 @@ static bool lacks_rights(const struct feed_journal *j) {
 	    (j->is_granted ? age_ns > ASK_AGAIN_NS : age_ns > NS_PER_SECOND);
 }
 
-void feed_journals_turn(struct feed *feed) {
+void feed_journals_take_up(struct feed *feed) {
 	static const struct feed_source_calls calls = { is_journal, open_journal, close_journal };
+	struct feed_journals *journals = feed->journals;
+
+	if (feed->generation->number == journals->journals.taken_up)
+		return;
+	feed_sources_take_up(feed, &journals->journals, &calls);
+	journals->is_first = false;
+	for (unsigned i = 0; i < journals->journals.count; i++) {
+		struct feed_journal *j = (struct feed_journal *)journals->journals.list[i];
+
+		if (feed->read_first != 0 && j->journal.origin == feed->read_first)
+			(void)read_journal(j);
+	}
+}
+
+void feed_journals_turn(struct feed *feed) {
 	static const struct timeval at_once;
 	struct feed_journals *journals = feed->journals;
 	bool more = false;
 
-	if (feed->generation->number != journals->journals.taken_up) {
-		feed_sources_take_up(feed, &journals->journals, &calls);
-		journals->is_first = false;
-	}
+	feed_journals_take_up(feed);
 	for (unsigned i = 0; i < journals->journals.count; i++) {
 		struct feed_journal *j = (struct feed_journal *)journals->journals.list[i];
 

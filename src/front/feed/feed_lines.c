@@ -246,8 +246,10 @@ void feed_file(struct feed *feed, unsigned mtas, struct followed_file *file,
 			coming[deliveries++] = &line->delivery;
 			expected[i] = deliveries;
 		}
-		if (deliveries > 0)
+		if (deliveries > 0) {
+			engine_feed_reading(feed->engine, file->origin);
 			engine_feed_expect(feed->engine, coming, deliveries);
+		}
 		feed->tally.lines += count;
 		for (unsigned i = 0; i < count; i++) {
 			struct feed_origin origin = { .log = file->origin,
@@ -259,6 +261,28 @@ void feed_file(struct feed *feed, unsigned mtas, struct followed_file *file,
 	}
 }
 
+static struct followed_reader reader_of(struct feed *feed, struct feed_log *log) {
+	return (struct followed_reader){ .buffer = feed->logs->chunk,
+		.buffer_size = FEED_CHUNK_BYTES, .keeper = &feed->keeper,
+		.counts = &log->log.counts };
+}
+
+/* A buffer of the file that was read when our predecessor died: it died within one. */
+static void read_first(struct feed *feed) {
+	const struct feed_sources *logs = &feed->logs->logs;
+
+	for (unsigned i = 0; i < logs->count; i++) {
+		struct feed_log *log = (struct feed_log *)logs->list[i];
+		struct followed_reader reader = reader_of(feed, log);
+
+		for (unsigned k = 0; k < log->log.count; k++)
+			if (log->log.files[k].origin == feed->read_first)
+				feed_file(feed, log->source.mtas, &log->log.files[k], &reader,
+				    log->source.behind);
+	}
+	feed->read_first = 0;
+}
+
 /* A buffer of the first file of each log that there is more of. */
 void feed_logs_turn(struct feed *feed) {
 	static const struct timeval at_once;
@@ -266,11 +290,11 @@ void feed_logs_turn(struct feed *feed) {
 	bool more = false;
 
 	feed_logs_take_up(feed);
+	if (feed->read_first != 0)
+		read_first(feed);
 	for (unsigned i = 0; i < logs->logs.count; i++) {
 		struct feed_log *log = (struct feed_log *)logs->logs.list[i];
-		struct followed_reader reader = { .buffer = logs->chunk,
-			.buffer_size = FEED_CHUNK_BYTES, .keeper = &feed->keeper,
-			.counts = &log->log.counts };
+		struct followed_reader reader = reader_of(feed, log);
 
 		for (unsigned k = 0; k < log->log.count && !reader.more; k++)
 			feed_file(feed, log->source.mtas, &log->log.files[k], &reader,

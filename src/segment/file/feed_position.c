@@ -188,6 +188,14 @@ bool feed_position_counts(struct segment *segment, uint64_t origin, uint64_t off
 	    atomic_exchange(&segment->header->feed_slotless, line) != line;
 }
 
+void feed_position_reading(struct segment *segment, uint64_t origin) {
+	atomic_store(&segment->header->feed_reading, origin);
+}
+
+uint64_t feed_position_read_last(const struct segment *segment) {
+	return atomic_load(&segment->header->feed_reading);
+}
+
 void feed_positions_keep(struct segment *segment, const uint64_t logs[],
     unsigned count) {
 	for (uint32_t i = 0; i < SEGMENT_LOG_FILES; i++) {

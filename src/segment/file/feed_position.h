@@ -75,6 +75,13 @@ void feed_position_forget(struct segment *segment, uint32_t record);
  * counted last, it is read again after a death. */
 bool feed_position_counts(struct segment *segment, uint64_t origin, uint64_t offset);
 
+/* Lines of this file are dealt with from now on.  A slot knows no more than the place of its
+ * last line: whoever comes after a death reads first what was read last, before another line
+ * takes that place. */
+void feed_position_reading(struct segment *segment, uint64_t origin);
+/* 0: none. */
+uint64_t feed_position_read_last(const struct segment *segment);
+
 /* Forgets the files of all other logs. */
 void feed_positions_keep(struct segment *segment, const uint64_t logs[],
     unsigned count);

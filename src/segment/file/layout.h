@@ -538,6 +538,7 @@ struct segment_header {
 	_Atomic int64_t accounts_since_ns;	/* logins are known since then; 0: there are no tables */
 	_Atomic int64_t accounts_full_ns;	/* when a login last found no room; 0: never */
 	_Atomic uint64_t feed_slotless;	/* the line that was counted last without a slot */
+	_Atomic uint64_t feed_reading;	/* the file whose lines are dealt with (feed_origin_id) */
 	_Atomic uint64_t counters[COUNTER_COUNT];
 
 	struct mta_record mtas[SEGMENT_MTAS];

@@ -145,6 +145,15 @@ static void not_kept(struct segment *segment, uint32_t record) {
 	(void)segment, (void)record;
 }
 
+void engine_feed_reading(struct engine *engine, uint64_t origin) {
+	(void)engine, (void)origin;
+}
+
+uint64_t engine_feed_read_last(const struct engine *engine) {
+	(void)engine;
+	return 0;
+}
+
 struct feed_keeper engine_feed_keeper(struct engine *engine) {
 	(void)engine;
 	return (struct feed_keeper){ no_record, not_moved, not_kept, not_kept, NULL };
