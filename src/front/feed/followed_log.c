@@ -196,12 +196,24 @@ static void begin_others(struct followed_log *log, const struct followed_start *
 	}
 }
 
-/* That there was no file yet is remembered as a file without a number: the first one
- * will be new, whoever reads it. */
-static void keep_absence(struct followed_log *log, const struct followed_start *start) {
-	if (start->known_count > 0 && start->known[0].inode == 0 && log->count > 0)
+static bool is_record_of_file(const struct followed_log *log, uint32_t record) {
+	for (unsigned i = 0; i < log->count; i++)
+		if (log->files[i].record == record)
+			return true;
+	return false;
+}
+
+/* That there is no file, so far or any more, is remembered as a file without a number: the
+ * first one will be new, whoever reads it.  `sure`: those that were known are forgotten. */
+static void keep_absence(struct followed_log *log, const struct followed_start *start,
+    bool sure) {
+	bool was_absent = start->known_count > 0 && start->known[0].inode == 0;
+
+	/* its record was the oldest: it may be a file's by now */
+	if (was_absent && log->count > 0 && !is_record_of_file(log, start->records[0]))
 		log->keeper->forget(log->keeper->segment, start->records[0]);
-	else if (start->known_count == 0 && log->count == 0 && log->error == ENOENT)
+	else if (!was_absent && (start->known_count == 0 || sure) && log->count == 0 &&
+	    log->error == ENOENT)
 		(void)log->keeper->begin(log->keeper->segment,
 		    &(struct feed_position){ .log = log->id });
 }
@@ -241,7 +253,7 @@ void followed_log_open(struct followed_log *log, const char *text,
 	log->counts.lost += files->left_out;
 	go_on(log, start, files, now_ns);
 	begin_others(log, start, files, now_ns);
-	keep_absence(log, start);
+	keep_absence(log, start, files->sure);
 	log->unseen = start->known_count == 0 && log->count == 0 && is_refused(log->error);
 	remember_newest(log);
 	if (files == &own)

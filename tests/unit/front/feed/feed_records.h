@@ -19,17 +19,27 @@ struct feed_records {
 static inline uint32_t feed_records_add(struct segment *segment,
     const struct feed_position *position) {
 	struct feed_records *records = (void *)segment;
-	uint32_t free_one = FEED_NO_RECORD, rank = 0;
+	uint32_t free_one = FEED_NO_RECORD, oldest = FEED_NO_RECORD, rank = 0, count = 0;
 
-	for (uint32_t i = FEED_RECORDS; i-- > 0;) {
-		if (records->list[i].log == 0)
-			free_one = i;
-		else if (records->list[i].rank > rank)
-			rank = records->list[i].rank;
-	}
-	assert(free_one != FEED_NO_RECORD);
 	if (records->dead)
 		return FEED_NO_RECORD;
+	for (uint32_t i = FEED_RECORDS; i-- > 0;) {
+		if (records->list[i].log == 0)
+			continue;
+		if (records->list[i].rank > rank)
+			rank = records->list[i].rank;
+		if (records->list[i].log != position->log)
+			continue;
+		count++;
+		if (oldest == FEED_NO_RECORD || records->list[i].rank < records->list[oldest].rank)
+			oldest = i;
+	}
+	if (count == FEED_FILES_MAX)
+		records->list[oldest].log = 0;
+	for (uint32_t i = FEED_RECORDS; i-- > 0;)
+		if (records->list[i].log == 0)
+			free_one = i;
+	assert(free_one != FEED_NO_RECORD);
 	records->list[free_one] = *position;
 	records->list[free_one].rank = rank + 1;
 	return free_one;

@@ -45,6 +45,22 @@ TEST_IN(prepare, clean, even_while_nobody_looks) {
 	log_grows("b\n", "b|");
 }
 
+/* Whoever was started while it was gone, and ended. */
+TEST_IN(prepare, clean, even_where_it_was_gone_at_the_last_start) {
+	put(path, "");
+	begin();
+	log_grows("a\n", "a|");
+	followed_log_close(&followed);
+	assert_int_equal(unlink(path), 0);
+	begin();
+	followed_log_close(&followed);
+	put(path, "b\n");
+	begin();
+	expect("b|");
+	begin_again();
+	log_grows("c\n", "c|");
+}
+
 TEST_IN(prepare, clean, renamed_and_made_anew) {
 	put(path, "");
 	begin();
@@ -124,6 +140,33 @@ TEST_IN(prepare, clean, more_files_than_are_kept) {
 	begin_again();
 	expect("");
 	assert_int_equal(followed.count, FEED_FILES_MAX);
+}
+
+static void rotate(void) {
+	char from[128], to[128];
+
+	for (int i = FEED_FILES_MAX; i > 0; i--) {
+		snprintf(to, sizeof(to), "%s.%d", path, i);
+		snprintf(from, sizeof(from), i > 1 ? "%s.%d" : "%s", path, i - 1);
+		(void)rename(from, to);
+	}
+}
+
+/* As many files as are kept, and that there was none at first. */
+TEST_IN(prepare, clean, a_file_of_many_is_not_read_again) {
+	begin();
+	for (int i = 0; i < FEED_FILES_MAX - 2; i++) {
+		log_grows("a\n", "a|");
+		rotate();
+	}
+	followed_log_close(&followed);
+	put(path, "b\n");
+	rotate();
+	put(path, "c\n");
+	begin();
+	expect("b|c|");
+	begin_again();
+	expect("");
 }
 
 /* Nobody looked while it was renamed more often than files are kept; returns how many
