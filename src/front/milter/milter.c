@@ -264,6 +264,8 @@ static sfsistat on_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 	sfsistat verdict;
 	unsigned place;
 
+	if (front.gated)
+		milter_gate_goes_on();
 	if (session != NULL) {
 		/* a second CONNECT: the first one's session is over */
 		end_session(session, now_ns);
@@ -362,6 +364,8 @@ static sfsistat on_mail_connect(SMFICTX *ctx, char *name, _SOCK_ADDR *from) {
 	struct account_mail_session *session = smfi_getpriv(ctx);
 	struct question question = { .listener = front.listener };
 
+	if (front.gated)
+		milter_gate_goes_on();
 	if (session == NULL)
 		session = calloc(1, sizeof(*session));
 	if (session == NULL || smfi_setpriv(ctx, session) != MI_SUCCESS) {

@@ -32,6 +32,7 @@
 #define WAITING_MAX	16384
 #define INSIDE_MAX	16384	/* each may hold a thread */
 #define PAUSE_NS	100000000L
+#define FDS_MOST	65536
 #define PACKET_MOST	512	/* no first one is longer: 4 bytes of length, and so many */
 
 struct peer {
@@ -55,6 +56,9 @@ static struct {
 	TAILQ_HEAD(, waiting) list;	/* oldest first */
 	unsigned count;
 	_Atomic unsigned inside;
+	/* By descriptor: it has left, though it may be open still: a client may say that it is
+	 * over and goes on as a new one (SMFIC_QUIT_NC), and libmilter tells each end. */
+	_Atomic bool left[FDS_MOST];
 } gate = { .epoll_fd = -1 };
 
 /* What epoll tells of these two; else a struct waiting. */
@@ -220,6 +224,8 @@ int accept(int fd, struct sockaddr *address, socklen_t *length) {
 		    peer.length < *length ? peer.length : *length);
 		*length = peer.length;
 	}
+	if (connection < FDS_MOST)
+		atomic_store(&gate.left[connection], false);
 	atomic_fetch_add(&gate.inside, 1);
 	return connection;
 }
@@ -264,6 +270,20 @@ bool milter_gate_is_empty(void) {
 	return atomic_load(&gate.inside) == 0 && !atomic_load(&gate.ticks);
 }
 
+static bool is_known(int fd) {
+	return fd >= 0 && fd < FDS_MOST;
+}
+
 void milter_gate_left(void) {
-	atomic_fetch_sub(&gate.inside, 1);
+	unsigned inside = atomic_load(&gate.inside);
+
+	if (is_known(read_last) && atomic_exchange(&gate.left[read_last], true))
+		return;
+	while (inside > 0 && !atomic_compare_exchange_weak(&gate.inside, &inside, inside - 1))
+		;
+}
+
+void milter_gate_goes_on(void) {
+	if (is_known(read_last) && atomic_exchange(&gate.left[read_last], false))
+		atomic_fetch_add(&gate.inside, 1);
 }

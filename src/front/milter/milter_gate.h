@@ -36,7 +36,9 @@ void milter_gate_read(int fd);
 /* Is no connection there, inside or waiting?  Any thread. */
 bool milter_gate_is_empty(void);
 
-/* A connection that came in has ended.  Any thread. */
+/* In a callback of libmilter's: its connection has ended, or says that it is a new one from
+ * now on; and it goes on.  Each counts once. */
 void milter_gate_left(void);
+void milter_gate_goes_on(void);
 
 #endif
