@@ -88,7 +88,8 @@ static void ask(const struct generation *g, struct span words) {
 		    reply.class != RESULT_SUSPENDED && reply.words.length > 0;
 		number = judge_reply(judge, provider < g->provider_count ? provider : JUDGE_NONE,
 		    &reply);
-		if (tried)
+		/* the judge makes one line of several: "421-", or "421 " */
+		if (tried && (reply.words.length < 4 || reply.words.text[3] != '-'))
 			compare(g, provider < g->provider_count ? provider : JUDGE_NONE, &reply, number);
 		if (number == JUDGE_NONE)
 			continue;
