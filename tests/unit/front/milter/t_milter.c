@@ -2,12 +2,12 @@
 /* The milter front end behind libmilter's own reader, over real sockets. */
 #include "tests/unit/test.h"
 
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "front/milter/milter.h"
 #include "front/milter/milter_gate.h"
 #include "tests/unit/own_site.h"
@@ -25,7 +25,7 @@ static void *run(void *context) {
 static int set_up(void **state) {
 	static int fd;
 	socklen_t length = sizeof(place);
-	pthread_t thread;
+	struct diag diag;
 
 	(void)site_begin(state);
 	place.sun_family = AF_UNIX;
@@ -33,7 +33,7 @@ static int set_up(void **state) {
 	assert_int_equal(bind(fd, (struct sockaddr *)&place, sizeof(sa_family_t)), 0);
 	assert_int_equal(listen(fd, 16), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&place, &length), 0);
-	return pthread_create(&thread, NULL, run, &fd);
+	return thread_start(run, &fd, &diag);
 }
 
 static int client(void) {
