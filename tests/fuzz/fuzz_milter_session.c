@@ -321,7 +321,7 @@ static void odd_length(struct client *c, uint8_t how) {
 	static const uint32_t lengths[] = { 0, 1, UINT32_MAX, 1048577, 65536, 0x7fffffff, 5, 2 };
 	uint32_t length = lengths[how % 8];
 	unsigned char bytes[5] = { (unsigned char)(length >> 24), (unsigned char)(length >> 16),
-		(unsigned char)(length >> 8), (unsigned char)length, "OCHMQ"[how / 8 % 5] };
+		(unsigned char)(length >> 8), (unsigned char)length, (unsigned char)"OCHMQ"[how / 8 % 5] };
 
 	c->orderly = false;
 	c->asked += 1;
