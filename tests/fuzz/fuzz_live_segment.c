@@ -27,7 +27,7 @@
 	"client = { rate = \"10/s\"; }; } );" \
 	"mta = ( { name = \"a\"; log = \"/a\"; clone = \"smtp\"; lanes = [ 1, 5 ]; }, " \
 	"{ name = \"s\"; kind = \"sendmail\"; log = \"/s\"; } );"
-#define SPACES 25
+#define SPACES 26
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -76,6 +76,8 @@ static unsigned list_spaces(struct space out[SPACES]) {
 	out[n++] = (struct space){ h->records_offset, 4 * sizeof(struct class_record),
 		sizeof(struct class_record), offsetof(struct class_record, seq) };
 	out[n++] = (struct space){ .offset = h->lane_uses_offset, .bytes = 512 };
+	out[n++] = (struct space){ .offset = h->paced_offset,
+		.bytes = SEGMENT_PACED * sizeof(struct paced_slot) };
 	out[n++] = shards_at(h->shards_offset, h->shard_count);
 	out[n++] = (struct space){ .offset = h->lines_offset,
 		.bytes = h->slots_offset - h->lines_offset };

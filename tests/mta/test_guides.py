@@ -102,6 +102,23 @@ def outbound_lanes(world):
             r"posternctl resume": held, r"postern-postfix-setup undo": all_there}
 
 
+def pace(world):
+    """Lanes are in force."""
+    put("/etc/postern/postern.conf", 'mta = ( { name = "postfix"; log = "/var/log/mail.log"; } );'
+        "outbound = { observe = false; };")
+    world.test.run(["posternctl", "reload"])
+    world.test.run(["postern-postfix-setup", "make", "--lanes"])
+    world.learned()
+
+    def waits():
+        def once_more():
+            world.mail()
+            return "(Postern: pace of d.example is 30/1m)" in world.test.run(["mailq"])
+        world.test.wait_for(once_more, "mail waits for its pace")
+    return {r"mailq$": waits, r"posternctl explain": lambda: world.test.wait_for(
+        lambda: world.sink.count("d.example") >= world.mails - 1, "all of it is delivered", 60)}
+
+
 def moving(world):
     """Somebody has a Sendmail, too."""
     Path("/etc/mail").mkdir(exist_ok=True)
@@ -178,7 +195,7 @@ def accounts(world):
 
 
 DOCUMENTS = {"accounts.md": accounts, "limits-on-postfix.md": limits_on_postfix, "moving.md": moving,
-             "outbound-lanes.md": outbound_lanes,
+             "outbound-lanes.md": outbound_lanes, "pace-and-warm-up.md": pace,
              "what-happens-when.md": what_happens_when, "which-limits.md": which_limits}
 
 

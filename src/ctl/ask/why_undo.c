@@ -231,6 +231,7 @@ static void undo_unknown(const struct ctl *ctl, const struct decided *d,
 		add_number(out, "--window", d->limit + 1);
 		break;
 	case REASON_PACE:
+		out->none = "no command; see destinations[].pace in postern.conf";
 		break;
 	default:
 		undo_limit(ctl, d, out);

@@ -122,7 +122,8 @@ static void renew(struct engine_hints *hints, uint32_t number) {
 	} else {
 		int64_t before = paced->pass;
 
-		while (paced_next(slot, &paced->pass, &at, &word))
+		for (unsigned i = 0; i < SEGMENT_PASSES && paced_next(slot, hints->now_ns,
+			&paced->pass, &at, &word); i++)
 			hints_writer_pass(hints->writer, number, at, paced->pass, word);
 		if (paced->pass != before)
 			paced_written(slot, paced->pass);

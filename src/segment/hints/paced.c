@@ -8,11 +8,13 @@
  */
 #include "segment/hints/paced.h"
 
+#include "base/clock.h"
 #include "base/relaxed.h"
 #include "segment/file/internal.h"
 #include "segment/file/stir.h"
 #include "segment/hints/hints.h"
 
+#define AHEAD_NS NS_PER_SECOND	/* no pass is of a later time */
 #define PLACES	8	/* that an owner may have */
 _Static_assert((SEGMENT_PACED & (SEGMENT_PACED - 1)) == 0, "a power of two");
 _Static_assert(SEGMENT_PASSES == HINTS_PASSES, "each has its place");
@@ -71,7 +73,8 @@ void paced_beat(struct paced_slot *slot, int64_t now_ns) {
 int64_t paced_pass(struct segment *segment, struct paced_slot *slot, uint64_t word,
     int64_t now_ns) {
 	uint64_t count = RELAXED(slot->count);
-	int64_t pass = RELAXED(slot->last_ns) < now_ns ? now_ns : RELAXED(slot->last_ns) + 1;
+	int64_t last_ns = RELAXED(slot->last_ns);
+	int64_t pass = last_ns < now_ns || last_ns > now_ns + AHEAD_NS ? now_ns : last_ns + 1;
 	unsigned at = count % SEGMENT_PASSES;
 
 	STORE(slot->passes[at].issued_ns, 0);
@@ -88,7 +91,8 @@ bool paced_is_written(const struct paced_slot *slot, int64_t pass) {
 	return atomic_load_explicit(&slot->written_ns, memory_order_acquire) >= pass;
 }
 
-bool paced_next(const struct paced_slot *slot, int64_t *after, uint32_t *number, uint64_t *word) {
+bool paced_next(const struct paced_slot *slot, int64_t now_ns, int64_t *after, uint32_t *number,
+    uint64_t *word) {
 	int64_t best = INT64_MAX;
 
 	if (atomic_load_explicit(&slot->last_ns, memory_order_acquire) == *after)
@@ -97,7 +101,7 @@ bool paced_next(const struct paced_slot *slot, int64_t *after, uint32_t *number,
 		int64_t pass = atomic_load_explicit(&slot->passes[i].issued_ns,
 		    memory_order_acquire);
 
-		if (pass <= *after || pass >= best)
+		if (pass <= *after || pass >= best || pass > now_ns + AHEAD_NS)
 			continue;
 		best = pass;
 		*number = i;

@@ -32,7 +32,8 @@ bool paced_is_written(const struct paced_slot *slot, int64_t pass);
 /* Any process: the slot of an owner whose mail waits, or NULL. */
 struct paced_slot *paced_find(const struct segment *segment, uint64_t owner, int64_t now_ns);
 /* The keeper's: the next pass with a greater number than *after; false: there is none. */
-bool paced_next(const struct paced_slot *slot, int64_t *after, uint32_t *number, uint64_t *word);
+bool paced_next(const struct paced_slot *slot, int64_t now_ns, int64_t *after, uint32_t *number,
+    uint64_t *word);
 /* All up to this one are in the file. */
 void paced_written(struct paced_slot *slot, int64_t pass);
 

@@ -54,6 +54,7 @@ TEST_IN(world_open, world_close, mail_that_waits_goes_by_its_pass) {
 	struct segment *segment = world->site.segment;
 	const struct siphash_key key = paced_key(segment);
 	struct paced_slot *waits;
+	uint64_t word;
 	int64_t pass;
 
 	begin(PACE);
@@ -65,8 +66,11 @@ TEST_IN(world_open, world_close, mail_that_waits_goes_by_its_pass) {
 		char address[32];
 		size_t length = (size_t)snprintf(address, sizeof(address), "u%u@a.example", i);
 
-		pass = paced_pass(segment, waits, hints_pass_add(&key, 0, address, length),
-		    world->now_ns);
+		word = hints_pass_add(&key, 0, address, length);
+		/* one in some hundreds has the same bits */
+		if (hints_pass_add(&key, word, "other@a.example", 15) == word)
+			continue;
+		pass = paced_pass(segment, waits, word, world->now_ns);
 		assert_false(paced_is_written(waits, pass));
 		turn(S / 10);
 		paced_beat(waits, world->now_ns);

@@ -21,7 +21,7 @@ static void carry(void) {
 
 	if (waits == NULL)
 		return;
-	while (paced_next(waits, &carried, &number, &last_word))
+	while (paced_next(waits, now_ns, &carried, &number, &last_word))
 		paced_written(waits, carried);
 }
 
