@@ -67,6 +67,8 @@ struct requeue_destination {
 	struct paced_slot *waits;	/* or NULL: no room */
 	int64_t interval_ns;	/* of its pace */
 	int64_t token_ns;	/* there is none before; 0: not known */
+	int64_t again_ns;	/* what was refused is not tried before, ... */
+	int64_t again_pause_ns;	/* ... for longer each time until something gets through */
 	bool left;		/* the queue manager suspended a lane, and nothing was taken since */
 	uint32_t window;	/* when its mail was called up last */
 	int64_t until_ns;	/* nothing is handed out before */
@@ -207,6 +209,8 @@ void requeue_pace_address(const struct requeue *requeue, struct requeue_entry *e
 void requeue_pace_look(struct requeue *requeue, const struct generation *generation,
     struct requeue_destination *d, const struct window_owner *owner,
     const struct window_view *view, int64_t now_ns);
+/* A message that was handed out got through. */
+void requeue_pace_went(struct requeue_destination *d);
 void requeue_pace_end(struct requeue_destination *d);
 /* Takes a token for a message that is due, which is called up soon: 0; or when there is one. */
 int64_t requeue_pace_send(struct requeue *requeue, const struct generation *generation,

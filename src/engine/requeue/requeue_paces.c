@@ -17,6 +17,8 @@
 
 #define AHEAD_NS	(200 * NS_PER_MS)	/* the keeper writes each 50 to 100 ms */
 #define STEP_NS		(5 * NS_PER_MS)
+#define AGAIN_FIRST_NS	NS_PER_SECOND
+#define AGAIN_LAST_NS	(600 * NS_PER_SECOND)
 #define LATE_NS		(100 * NS_PER_MS)
 #define UNWRITTEN_NS	(2 * NS_PER_SECOND)
 
@@ -38,6 +40,27 @@ static void empty_bucket(struct requeue *requeue, const struct generation *gener
 	windows_pace_take(requeue->engine, generation, owner, PACE_BURST_MOST, now_ns, &tokens);
 }
 
+/* What was refused is tried again behind all other mail: the pace is lower by then, and where all
+ * is refused, tokens come more and more slowly. */
+static void try_again(struct requeue *requeue, struct requeue_destination *d, int64_t now_ns) {
+	const struct requeue_list *refused = &d->places[REQUEUE_WAITING];
+
+	if (refused->count == 0 || d->down || now_ns < d->again_ns ||
+	    d->places[REQUEUE_DUE].count + d->places[REQUEUE_OUT].count > 0)
+		return;
+	while (refused->count > 0 && requeue_move(&requeue->store,
+	    refused->entries[refused->count - 1], REQUEUE_DUE))
+		;
+	d->again_pause_ns = d->again_pause_ns == 0 ? AGAIN_FIRST_NS : 2 * d->again_pause_ns;
+	if (d->again_pause_ns > AGAIN_LAST_NS)
+		d->again_pause_ns = AGAIN_LAST_NS;
+	d->again_ns = now_ns + d->again_pause_ns;
+}
+
+void requeue_pace_went(struct requeue_destination *d) {
+	d->again_ns = d->again_pause_ns = 0;
+}
+
 static void end(struct requeue_destination *d) {
 	if (d->waits != NULL)
 		paced_beat(d->waits, 0);
@@ -51,7 +74,8 @@ void requeue_pace_look(struct requeue *requeue, const struct generation *generat
     const struct window_view *view, int64_t now_ns) {
 	struct segment *segment = requeue->engine->segment;
 
-	/* what waits for something else takes tokens by itself */
+	if (view->pace.interval_ns != 0 && !view->observed)
+		try_again(requeue, d, now_ns);
 	if (view->pace.interval_ns == 0 || view->observed ||
 	    d->places[REQUEUE_DUE].count + d->places[REQUEUE_OUT].count == 0) {
 		end(d);

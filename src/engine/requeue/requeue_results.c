@@ -202,6 +202,7 @@ static bool note_mail(struct requeue *requeue, const struct generation *generati
 	/* something got through: the site is there */
 	if (store->entries[entry].place == REQUEUE_OUT) {
 		store->destinations[store->entries[entry].destination].pause_ns = 0;
+		requeue_pace_went(&store->destinations[store->entries[entry].destination]);
 		store->destinations[store->entries[entry].destination].left = false;
 		was_out = true;
 	}

@@ -116,6 +116,45 @@ TEST_IN(begin_paced, end, a_message_of_unknown_addresses_has_a_pass_for_one) {
 	assert_int_equal(out_count, 1);
 }
 
+/* The site says "slower": the pace takes care of how often it is tried. */
+TEST_IN(begin_paced, end, what_was_refused_is_tried_again_behind_the_rest) {
+	for (unsigned i = 0; i < 3; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "BBBB%04u", i);
+		note(id, "p.example", DELIVERY_DEFERRED, RESULT_REMOTE_THROTTLE, "450 slower",
+		    90 * S);
+	}
+	hold(0, 3);
+	go_on(300 * MS);
+	for (unsigned i = 1; i <= 3; i++) {
+		go_on(S);
+		assert_int_equal(out_count, i);
+		assert_memory_equal(out[i - 1], "AAAA", 4);
+		sent(out[i - 1], "p.example");
+	}
+	for (unsigned i = 4; i <= 6; i++) {
+		/* after one in vain there is a pause */
+		go_on(i < 6 ? S : 2 * S);
+		assert_int_equal(out_count, i);
+		assert_memory_equal(out[i - 1], "BBBB", 4);
+		if (i != 5)
+			sent(out[i - 1], "p.example");
+		else
+			note(out[i - 1], "p.example", DELIVERY_DEFERRED, RESULT_REMOTE_THROTTLE,
+			    "450 slower", 90 * S);
+	}
+	/* one is left; longer each time */
+	go_on(2 * S);
+	assert_int_equal(out_count, 7);
+	for (unsigned i = 0; i < 20; i++) {
+		note(out[out_count - 1], "p.example", DELIVERY_DEFERRED, RESULT_REMOTE_THROTTLE,
+		    "450 slower", 90 * S);
+		go_on(60 * S);
+	}
+	assert_in_range(out_count, 10, 16);
+}
+
 TEST_IN(begin_paced, end, where_the_pace_ends_all_goes_by_the_window) {
 	hold(0, 20);
 	go_on(2500 * MS);
