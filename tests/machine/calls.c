@@ -7,7 +7,9 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +32,21 @@ int __wrap_sched_yield(void);
 long __wrap_syscall(long number, ...);
 long __real_syscall(long number, ...);
 bool __wrap_clock_boot_id(char out[CLOCK_BOOT_ID]);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+
+/* The hints file is watched, too, by who writes it and by who reads it. */
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset) {
+	void *mapped = __real_mmap(at, bytes, protection, flags, fd, offset);
+	char link[40], path[128] = "";
+
+	if (process_current() == NULL || mapped == MAP_FAILED || fd < 0)
+		return mapped;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, ".hints") != NULL)
+		fiber_watch_also(mapped, bytes);
+	return mapped;
+}
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out) {
 	int64_t ns = clock == CLOCK_THREAD_CPUTIME_ID ? fiber_ran_ns() :

@@ -366,6 +366,11 @@ void fiber_watch(const void *low, uint64_t bytes) {
 	watched.bytes = bytes;
 }
 
+void fiber_watch_also(const void *low, uint64_t bytes) {
+	watched.also_low = (uintptr_t)low;
+	watched.also_bytes = bytes;
+}
+
 static bool is_ready(const struct fiber *fiber) {
 	return fiber->ready && fiber->process->stopped_until_ns <= machine.now_ns;
 }

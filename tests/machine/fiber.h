@@ -71,18 +71,21 @@ bool fibers_pend(const void *word);
 
 /* The segment as this process has it mapped: there it may be interrupted. */
 void fiber_watch(const void *low, uint64_t bytes);
+/* And one other mapping, the last that it was told of. */
+void fiber_watch_also(const void *low, uint64_t bytes);
 
 /* --- of hooks.c ----------------------------------------------------------------- */
 
 struct watched {
-	uintptr_t low, bytes;
+	uintptr_t low, bytes, also_low, also_bytes;
 	uint64_t left;		/* loads and stores until something happens */
 };
 extern struct watched watched;
 void fiber_interrupt(void);
 
 static inline void fiber_touches(const volatile void *at) {
-	if (__builtin_expect((uintptr_t)at - watched.low < watched.bytes, 0) &&
+	if (__builtin_expect((uintptr_t)at - watched.low < watched.bytes ||
+	    (uintptr_t)at - watched.also_low < watched.also_bytes, 0) &&
 	    --watched.left == 0)
 		fiber_interrupt();
 }

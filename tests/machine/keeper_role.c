@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/rest.h"
+#include "engine/destination/windows.h"
+#include "engine/hints/hints.h"
 #include "engine/session/gate.h"
 #include "front/witness/witness.h"
 #include "segment/file/internal.h"
@@ -13,6 +15,8 @@
 
 #define KEEPER_BEAT_NS (200 * NS_PER_MS)
 #define TURN_NS (KEEPER_BEAT_NS / 2)
+#define WINDOWS_TURN_NS (500 * NS_PER_MS)
+#define HINTS_TURN_NS (50 * NS_PER_MS)
 #define DEAF_NS (REST_LIVELY_NS / 2)
 
 struct keeper {
@@ -30,6 +34,19 @@ static void keeper_stir(struct keeper *keeper) {
 	rest_stir(&keeper->rest, clock_now_ns());
 	keeper->stirred = true;
 	process_wake(&keeper->role->process);
+}
+
+/* As base/rest.h. */
+static void take_rest(struct keeper *keeper, int64_t turn_ns, int64_t until_ns) {
+	int64_t end_ns = clock_now_ns() + turn_ns;
+
+	if (!rest_is_lively(&keeper->rest, clock_now_ns())) {
+		while (clock_now_ns() < until_ns && !rest_is_lively(&keeper->rest, clock_now_ns()))
+			fiber_sleep(until_ns);
+		return;
+	}
+	while (clock_now_ns() < end_ns)
+		fiber_sleep(end_ns);
 }
 
 static void await_stirs(void *argument) {
@@ -57,6 +74,39 @@ static void save_sessions(void *argument) {
 			world_fail("save", "%s", diag.text);
 		for (int64_t end_ns = clock_now_ns() + NS_PER_SECOND; clock_now_ns() < end_ns;)
 			fiber_sleep(end_ns);
+	}
+}
+
+/* As role/run/keeper.c: windows and hints have a thread each; where nothing is stirred they rest. */
+static void turn_windows(void *argument) {
+	struct keeper *keeper = argument;
+	struct engine *engine = keeper->role->engine;
+	struct segment_header *header = segment_header(keeper->role->segment);
+
+	fiber_watch(header, header->bytes);
+	for (;;) {
+		const struct generation *generation = engine_pin(engine);
+		int64_t next_ns = windows_turn(engine, generation, clock_now_ns());
+
+		engine_unpin(engine, generation);
+		take_rest(keeper, WINDOWS_TURN_NS, next_ns);
+	}
+}
+
+static void turn_hints(void *argument) {
+	struct keeper *keeper = argument;
+	struct engine *engine = keeper->role->engine;
+	struct segment_header *header = segment_header(keeper->role->segment);
+	struct engine_hints *hints;
+	struct diag diag;
+
+	fiber_watch(header, header->bytes);
+	MUST(engine_hints_open(&hints, engine, (gid_t)-1, NULL, &diag) == 0);
+	for (;;) {
+		if (engine_hints_turn(hints, clock_now_ns(), &diag) != 0)
+			world_fail("hints", "%s", diag.text);
+		take_rest(keeper, HINTS_TURN_NS, clock_now_ns() + engine_hints_rest_ns(hints,
+		    clock_now_ns()));
 	}
 }
 
@@ -114,6 +164,10 @@ void keeper_main(struct role *role) {
 	MUST(front_witness_open(&keeper->witness, keeper->base, role->engine, &fd, 1, &diag) == 0);
 	process_thread(await_stirs, keeper);
 	process_thread(save_sessions, keeper);
+	if (world_plan()->mails > 0) {
+		process_thread(turn_windows, keeper);
+		process_thread(turn_hints, keeper);
+	}
 	for (;;) {
 		carry_out(keeper);
 		events_fire_timers(keeper->base);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "config/compile/compile.h"
+#include "tests/machine/mail.h"
 #include "tests/machine/world.h"
 
 #define SHRINKS_MAX 400
@@ -54,7 +55,7 @@ static double real_seconds(void) {
 }
 
 static bool write_file(const char *path, const char *text) {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 
 	if (fd >= 0)
@@ -89,14 +90,23 @@ static bool make_directory(void) {
 
 static void compile(void) {
 	struct config_messages messages = { 0 };
-	char text[2048];
+	char text[2048], path[80], site[80];
 
 	snprintf(text, sizeof(text), "version = 1;\n"
 	    "state = { path = \"%s/state\"; sessions = \"256\"; destinations = \"256\"; "
 	    "classes = \"64\"; accounts = \"64\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; } );\n"
-	    "  milter = [ \"unix:%s/m\" ]; };\n%s", directory, directory, directory, classes);
-	generation = config_compile_texts(text, "machine", NULL, NULL, &messages);
+	    "  milter = [ \"unix:%s/m\" ]; };\n"
+	    "window = { suspend = \"1s\"; canary = \"200ms\"; };\n"
+	    "mta = ( { name = \"" MAIL_MTA "\"; kind = \"postfix\"; site = \"%s/site\"; } );\n"
+	    "%s", directory, directory, directory, directory, classes);
+	snprintf(site, sizeof(site), "%s/site", directory);
+	if (!write_file(site, MAIL_LANES))
+		abort();
+	snprintf(path, sizeof(path), "%s/conf", directory);
+	if (!write_file(path, text))
+		abort();
+	generation = config_compile(path, &messages);
 	if (generation == NULL) {
 		fprintf(stderr, "machine: %s\n", messages.count > 0 ? messages.list[0].text : "?");
 		exit(2);

@@ -41,6 +41,9 @@ struct plan plan_of(uint64_t seed) {
 		.switches = 1000000,
 		.pace = paces[draw_below(&draws, 5)],
 		.spread = spreads[draw_below(&draws, 4)],
+		.mails = some(&draws, 150),
+		.domains = 1 + draw_below(&draws, 6),
+		.outages = some(&draws, 4),
 	};
 }
 
@@ -69,7 +72,8 @@ bool plan_change(struct plan *plan, const char *text) {
 bool plan_is_sound(const struct plan *plan) {
 	return plan->policies > 0 && plan->policies <= 3 && plan->milters <= 2 && plan->servers > 0 &&
 	    plan->servers <= 16 && plan->hosts > 0 && plan->hosts <= 12 && plan->ports > 0 &&
-	    plan->hosts * plan->ports <= 60 && plan->pace > 0 && plan->spread > 0;
+	    plan->hosts * plan->ports <= 60 && plan->pace > 0 && plan->spread > 0 &&
+	    plan->mails <= 400 && plan->domains > 0 && plan->domains <= 6;
 }
 
 void plan_print(const struct plan *plan) {

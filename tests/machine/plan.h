@@ -21,6 +21,9 @@
 	NUMBER(deaths)		/* of smtpd processes */ \
 	NUMBER(steps)		/* of the wall clock */ \
 	NUMBER(lies)		/* of the kernel's table, in 1000 of its answers */ \
+	NUMBER(mails)		/* messages that leave */ \
+	NUMBER(domains)		/* that they go to */ \
+	NUMBER(outages)		/* of their sites */ \
 	NUMBER(switches)	/* between roles where none waits */ \
 	NUMBER(pace)		/* loads and stores between two of them */ \
 	NUMBER(spread)		/* of the sessions' times, in ms */

@@ -13,7 +13,8 @@ struct message {
 	struct policy_link *link;	/* NULL: an order for the keeper */
 	char *request;			/* NULL: the connection ended */
 	unsigned place;
-	int32_t pid;			/* of who died; 0: the kernel has announcements */
+	int32_t pid;			/* of who died; 0: the kernel has announcements.  Of a question
+					 * to postern-lookup, which is about message `place`: its number */
 };
 
 struct role {
@@ -24,6 +25,7 @@ struct role {
 	struct segment *segment;
 	struct engine *engine;
 	struct message *inbox;
+	const char *state_path;
 };
 
 uint8_t listener_of(const struct generation *generation, uint8_t kind);
@@ -36,5 +38,10 @@ void let_go(const struct address *client, uint16_t port);
 void policy_main(struct role *role);
 void milter_main(struct role *role);
 void keeper_main(struct role *role);
+/* Of front/feed what is left without files. */
+void feed_main(struct role *role);
+/* postern-lookup, which is no role: it has no segment and no engine. */
+#define NO_ROLE ROLE_NONE
+void lookup_main(struct role *role);
 
 #endif

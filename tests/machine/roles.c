@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "segment/file/layout.h"
 #include "segment/file/segment.h"
+#include "tests/machine/mail.h"
 #include "tests/machine/role.h"
 
 #define ROLES_MAX 8
@@ -93,6 +94,28 @@ void keeper_hear(void) {
 	role_send(&all.roles[0], (struct message){ .pid = 0 });
 }
 
+/* The last two, where there is mail. */
+static struct role *role_of(enum role_kind kind) {
+	for (unsigned i = 0; i < all.count; i++)
+		if (all.roles[i].kind == kind)
+			return &all.roles[i];
+	return NULL;
+}
+
+void feed_hear(void) {
+	process_wake(&role_of(ROLE_FEED)->process);
+}
+
+bool lookup_ask(unsigned number, uint32_t question, const char *address) {
+	struct role *lookup = role_of(NO_ROLE);
+
+	if (!lookup->process.alive)
+		return false;
+	role_send(lookup, (struct message){ .place = number, .pid = (int32_t)question,
+	    .request = strdup(address) });
+	return true;
+}
+
 /* --- the supervisor -------------------------------------------------------------------- */
 
 /* As role_begin. */
@@ -100,8 +123,12 @@ static void role_main(void *argument) {
 	struct process *process = argument;
 	struct role *role = process->own;
 	struct diag diag;
-	int fd = dup(all.segment_fd);
+	int fd;
 
+	role->state_path = all.path;
+	if (role->kind == NO_ROLE)
+		lookup_main(role);
+	fd = dup(all.segment_fd);
 	if (segment_attach(&role->segment, fd, all.path, &diag) != 0)
 		world_fail("attach", "%s: %s", process->name, diag.text);
 	fiber_watch(segment_header(role->segment), segment_header(role->segment)->bytes);
@@ -112,6 +139,8 @@ static void role_main(void *argument) {
 		keeper_main(role);
 	else if (role->kind == ROLE_MILTER)
 		milter_main(role);
+	else if (role->kind == ROLE_FEED)
+		feed_main(role);
 	else
 		policy_main(role);
 }
@@ -120,7 +149,8 @@ static void role_start(void *argument) {
 	struct role *role = argument;
 	static const char *const names[] = { "policy.0", "policy.1", "policy.2", "milter.0",
 		"milter.1" };
-	const char *name = role->kind == ROLE_KEEPER ? "keeper" :
+	const char *name = role->kind == ROLE_KEEPER ? "keeper" : role->kind == ROLE_FEED ? "feed" :
+	    role->kind == NO_ROLE ? "lookup" :
 	    names[role->number + (role->kind == ROLE_MILTER ? 3 : 0)];
 
 	role->start++;
@@ -144,7 +174,7 @@ static void tell_servers(void *argument) {
 static void tell_keeper(void *argument) {
 	const struct news *news = argument;
 
-	if (all.roles[0].process.alive)
+	if (all.roles[0].process.alive && news->role->kind != NO_ROLE)
 		role_send(&all.roles[0], (struct message){ .place = news->role->place,
 		    .pid = news->pid });
 }
@@ -157,6 +187,8 @@ static void role_died(struct process *process) {
 	MUST(news != NULL);
 	*news = (struct news){ role, role->start, process->pid };
 	world_log("%s died", process->name);
+	if (role->kind == NO_ROLE)
+		mail_lookup_lost();
 	timer_at(now_ns + draw_scale(&all.draws, 1000, NS_PER_MS), tell_servers, news);
 	timer_at(now_ns + draw_scale(&all.draws, 1000, 20 * NS_PER_MS), tell_keeper, news);
 	timer_at(now_ns + draw_scale(&all.draws, NS_PER_MS, 600 * NS_PER_MS), role_start, role);
@@ -169,7 +201,7 @@ static void supervise(void *argument) {
 		struct role *role = &all.roles[i];
 		const struct role_record *record = &records[role->place];
 
-		if (role->process.alive && record->pid == role->process.pid &&
+		if (role->kind != NO_ROLE && role->process.alive && record->pid == role->process.pid &&
 		    fibers_now_ns() - record->heartbeat_ns > HUNG_NS) {
 			world_log("%s hangs", role->process.name);
 			process_kill(&role->process);
@@ -215,9 +247,10 @@ bool roles_are_well(void) {
 		const struct role *role = &all.roles[i];
 		const struct role_record *record = &records[role->place];
 
-		if (!role->process.alive || role->process.stopped_until_ns > fibers_now_ns() ||
-		    record->pid != role->process.pid || record->gap_end_ns == INT64_MAX ||
-		    fibers_now_ns() - record->heartbeat_ns > 2 * BEAT_NS)
+		if (!role->process.alive || role->process.stopped_until_ns > fibers_now_ns())
+			return false;
+		if (role->kind != NO_ROLE && (record->pid != role->process.pid || record->gap_end_ns == INT64_MAX ||
+		    fibers_now_ns() - record->heartbeat_ns > 2 * BEAT_NS))
 			return false;
 	}
 	return true;
@@ -232,12 +265,21 @@ void roles_begin(const struct plan *plan, struct segment *segment, int fd, const
 	all.segment_fd = fd;
 	all.path = path;
 	all.count = 1 + plan->policies + plan->milters;
+	if (plan->mails > 0) {
+		all.roles[all.count++].kind = ROLE_FEED;
+		all.roles[all.count++].kind = NO_ROLE;
+	}
 	for (unsigned i = 0; i < all.count; i++) {
 		struct role *role = &all.roles[i];
 
-		role->kind = i == 0 ? ROLE_KEEPER : i <= plan->policies ? ROLE_POLICY : ROLE_MILTER;
-		role->number = i == 0 ? 0 : i <= plan->policies ? i - 1 : i - 1 - plan->policies;
-		role->place = segment_role_place(role->kind, role->number);
+		if (i < 1 + plan->policies + plan->milters) {
+			role->kind = i == 0 ? ROLE_KEEPER : i <= plan->policies ? ROLE_POLICY :
+			    ROLE_MILTER;
+			role->number = i == 0 ? 0 : i <= plan->policies ? i - 1 :
+			    i - 1 - plan->policies;
+		}
+		if (role->kind != NO_ROLE)
+			role->place = segment_role_place(role->kind, role->number);
 		role_start(role);
 	}
 	processes_on_death(role_died);

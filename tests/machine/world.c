@@ -16,10 +16,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "segment/file/internal.h"
+#include "tests/machine/mail.h"
 
 #define QUIET_NS NS_PER_SECOND		/* after this all that is counted is what there is */
 #define ADOPT_NS NS_PER_SECOND		/* and after this one who failed open, by two dumps */
 #define WELL_NS (12 * NS_PER_SECOND)	/* by then who was stopped or killed is at work again */
+#define MAIL_NS (40 * NS_PER_SECOND)	/* after this all mail is delivered, */
+#define MAIL_QUIET_NS (25 * NS_PER_SECOND)	/* and after this no lane is taken for used */
 #define WALL_NS (INT64_C(1800000000) * NS_PER_SECOND)
 
 static struct {
@@ -105,6 +108,7 @@ static int prepare(enum segment_origin origin, bool damaged, struct segment **se
 	if (report.origin != origin)
 		world_fail("adopt", "%s", report.reason);
 	check_begin(*segment, copy);
+	check_mail_begin(*segment);
 	return fd;
 }
 
@@ -138,8 +142,10 @@ static void restart(void *argument) {
 	world_log("all restart%s", damaged ? ", and the state is damaged" : "");
 	roles_end();
 	fd = prepare(damaged ? SEGMENT_REBUILT : SEGMENT_ADOPTED, damaged, &segment);
-	if (damaged)
+	if (damaged) {
 		tcps_are_lost(saved, world.generation);
+		mail_is_forgotten();
+	}
 	roles_reopen(segment, fd);
 }
 
@@ -156,6 +162,19 @@ static void settle(const char *what, int64_t quiet_ns) {
 	fibers_run(fibers_now_ns() + quiet_ns);
 }
 
+/* Nothing stands in its way any more. */
+static void deliver(void) {
+	int64_t end_ns = fibers_now_ns() + MAIL_NS;
+
+	while (!mail_is_done()) {
+		if (fibers_now_ns() >= end_ns)
+			mail_stuck("after the last session");
+		fibers_run(fibers_now_ns() + 100 * NS_PER_MS);
+	}
+	if (world.plan.mails > 0)
+		fibers_run(fibers_now_ns() + MAIL_QUIET_NS);
+}
+
 static void run_phases(void) {
 	fibers_run(fibers_now_ns() + world.plan.spread * NS_PER_MS + NS_PER_MS);
 	world.is_calm = true;
@@ -163,6 +182,7 @@ static void run_phases(void) {
 	roles_calm();
 	kernel_calm();
 	servers_calm();
+	mail_calm();
 	world_log("calm");
 	settle("after the chaos", QUIET_NS);
 	check_quiet(false);
@@ -172,8 +192,11 @@ static void run_phases(void) {
 	fibers_run(fibers_now_ns() + 200 * NS_PER_MS);
 	servers_leave();
 	settle("after the last session", QUIET_NS);
+	deliver();
 	check_end();
 	check_quiet(true);
+	if (world.plan.mails > 0)
+		check_mail(generation_text(world.generation, world.generation->state_path));
 }
 
 void world_run(const struct plan *plan, const struct generation *generation, bool tells,
@@ -194,6 +217,7 @@ void world_run(const struct plan *plan, const struct generation *generation, boo
 	kernel_begin(plan);
 	roles_begin(plan, segment, fd, path);
 	servers_begin(plan);
+	mail_begin(plan);
 	for (uint32_t i = 0; i < plan->steps; i++)
 		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
 		    step_wall, NULL);

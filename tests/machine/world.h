@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/destination/windows.h"
 #include "engine/engine.h"
 #include "front/policy/policy_session.h"
 #include "tests/machine/fiber.h"
@@ -114,6 +115,10 @@ void role_end_link(struct policy_link *link);
 bool roles_are_well(void);
 void roles_calm(void);
 void keeper_hear(void);
+/* The log grew. */
+void feed_hear(void);
+/* Asks postern-lookup, which calls mail_answered; false: it does not live. */
+bool lookup_ask(unsigned number, uint32_t question, const char *address);
 
 /* --- servers.c -------------------------------------------------------------------- */
 
@@ -133,12 +138,20 @@ bool servers_are_gone(void);
 /* --- check.c ---------------------------------------------------------------------- */
 
 void check_begin(struct segment *segment, const struct generation *generation);
+void check_mail_begin(const struct segment *segment);
 /* A decision reached the mail server. */
 void check_decision(struct policy_link *link, const struct answer *answer, bool at_recipient);
 /* Nothing has changed for a while: what is counted is what there is; `adopts`: with those who
  * failed open. */
 void check_quiet(bool adopts);
-/* The same, and every lock can be had. */
+/* The feed dealt with a result of this destination. */
+void check_window(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner);
+/* Mail was held with this text: by the decision that it names. */
+void check_hold(const char *text);
+/* All sites are there, and all mail is delivered. */
+void check_mail(const char *state_path);
+/* As check_quiet, and every lock can be had. */
 void check_end(void);
 
 #endif

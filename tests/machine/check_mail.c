@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: ISC */
+/* What must hold of destinations, whatever happens. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/decision_id.h"
+#include "engine/feed/feed.h"
+#include "engine/internal.h"
+#include "segment/decision/decisions.h"
+#include "segment/destination/states.h"
+#include "segment/hints/hints.h"
+#include "tests/machine/mail.h"
+#include "tests/machine/world.h"
+
+static const struct segment *segment;
+
+void check_mail_begin(const struct segment *of) {
+	segment = of;
+}
+
+void check_window(const struct engine *engine, const struct generation *generation,
+    const struct window_owner *owner) {
+	struct window_view view;
+
+	if (owner->kind == DESTINATION_NONE || !windows_view(engine, generation, owner,
+	    fibers_now_ns(), &view))
+		return;
+	if (view.stored > MAIL_LIMIT || (view.ceiling != 0 && view.stored > view.ceiling))
+		world_fail("window", "%s has a window of %u, a ceiling of %u", owner->name,
+		    view.stored, view.ceiling);
+}
+
+void check_hold(const char *text) {
+	const char *id = strstr(text, "(id=");
+	struct decided why;
+	uint64_t number;
+
+	/* of a state before this one: the text outlives it by a turn of the hints */
+	if (id == NULL || mail_truth(0).forgotten)
+		return;
+	id += strlen("(id=");
+	if (!decision_id_parse(id, strcspn(id, ")"), &number) ||
+	    !decisions_find(segment, number, &why) || !decided_is_sound(&why))
+		world_fail("why", "mail is held, and the decision is not there: %s", text);
+}
+
+static void check_counts(unsigned domain, const struct destination_state *state) {
+	struct mail_truth truth = mail_truth(domain);
+	uint32_t missing = truth.ok + truth.failed - (uint32_t)(state->ok + state->failed);
+
+	if (truth.forgotten)
+		return;
+	if (state->ok > truth.ok || state->failed > truth.failed || missing > truth.lost)
+		world_fail("results", "%s counts %llu and %llu failed, and has %u and %u (%u not "
+		    "learned)", mail_domain(domain), (unsigned long long)state->ok,
+		    (unsigned long long)state->failed, truth.ok, truth.failed, truth.lost);
+}
+
+static void check_destination(unsigned domain) {
+	const char *name = mail_domain(domain);
+	struct mail_truth truth = mail_truth(domain);
+	struct destination_window window;
+
+	if (!states_find(segment, name, strlen(name), &window)) {
+		if (!truth.forgotten && truth.ok + truth.failed > truth.lost)
+			world_fail("results", "%s is not known", name);
+		return;
+	}
+	check_counts(domain, &window.state);
+	if (window.state.window.state != WINDOW_OPEN && window.state.window.state != WINDOW_LIMITED)
+		world_fail("held", "%s is in state %d", name, (int)window.state.window.state);
+}
+
+void check_mail(const char *state_path) {
+	struct hints_reader *reader;
+	struct hints_answer answer;
+	char text[200];
+
+	snprintf(text, sizeof(text), "%s.hints", state_path);
+	reader = hints_reader_open(text);
+	for (unsigned i = 0; i < mail_domains(); i++) {
+		check_destination(i);
+		snprintf(text, sizeof(text), "u@%s", mail_domain(i));
+		hints_reader_ask(reader, MAIL_MTA, text, strlen(text), false, fibers_now_ns(),
+		    &answer);
+		if (answer.kind == HINTS_HELD)
+			world_fail("held", "mail for %s: %s", mail_domain(i), answer.text);
+	}
+	hints_reader_close(&reader);
+}

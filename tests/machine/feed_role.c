@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: ISC */
+/* The feed: what front/feed does with one log, without files. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "engine/feed/feed.h"
+#include "segment/file/feed_position.h"
+#include "tests/machine/mail.h"
+#include "tests/machine/role.h"
+#include "wire/mail/mail_log.h"
+
+#define AT_ONCE	8
+#define TURN_NS	(250 * NS_PER_MS)
+
+struct feed {
+	struct role *role;
+	struct feed_position position;
+	uint32_t record;
+	uint64_t origin;
+};
+
+static void find_place(struct feed *feed) {
+	struct segment *segment = feed->role->segment;
+	struct feed_position known[FEED_FILES_MAX];
+	uint32_t records[FEED_FILES_MAX];
+	uint64_t log = feed_log_id("/var/log/mail.log");
+
+	if (feed_positions(segment, log, known, records) > 0) {
+		feed->position = known[0];
+		feed->record = records[0];
+	} else {
+		feed->position = (struct feed_position){ .log = log, .device = 1, .inode = 1,
+			.spot = { .offset = mail_log_begin() } };
+		feed->record = feed_position_begin(segment, &feed->position);
+		MUST(feed->record != FEED_NO_RECORD);
+	}
+	feed->origin = feed_origin_id(&feed->position);
+}
+
+static void feed_line(struct feed *feed, const struct generation *generation,
+    const struct mail_line *line, const struct log_line *read, unsigned expected) {
+	struct engine *engine = feed->role->engine;
+	const struct feed_origin origin = { .log = feed->origin, .offset = line->offset,
+		.ended_ns = line->at_ns, .slack_ns = 5 * NS_PER_MS, .expected = expected };
+	struct feed_outcome outcome;
+
+	outcome = engine_feed_delivery(engine, generation, 1, &read->delivery, &origin,
+	    clock_now_ns());
+	if (outcome.judgement == NULL)
+		world_fail("feed", "a line is nobody's: %.*s", (int)line->length, line->text);
+	if (!outcome.learned && !outcome.repeated)
+		mail_line_lost(line);
+	check_window(engine, generation, &outcome.judgement->owner);
+	feed->position.spot.offset = line->offset;
+	feed_position_move(feed->role->segment, feed->record, &feed->position.spot);
+}
+
+static bool feed_lines(struct feed *feed) {
+	const struct generation *generation = engine_pin(feed->role->engine);
+	const struct delivery *coming[AT_ONCE];
+	struct mail_line lines[AT_ONCE];
+	struct log_line read[AT_ONCE];
+	uint64_t offset = feed->position.spot.offset;
+	unsigned count = 0;
+
+	for (; count < AT_ONCE && mail_log_line(offset, &lines[count]); count++) {
+		if (mail_log_scan(lines[count].text, lines[count].length, &read[count]) !=
+		    LOG_LINE_DELIVERY)
+			world_fail("feed", "no delivery: %.*s", (int)lines[count].length,
+			    lines[count].text);
+		coming[count] = &read[count].delivery;
+		offset = lines[count].offset;
+	}
+	if (count > 0)
+		engine_feed_expect(feed->role->engine, coming, count);
+	for (unsigned i = 0; i < count; i++)
+		feed_line(feed, generation, &lines[i], &read[i], i + 1);
+	engine_unpin(feed->role->engine, generation);
+	return count > 0;
+}
+
+static void feed_turn(struct feed *feed) {
+	const struct generation *generation = engine_pin(feed->role->engine);
+
+	engine_feed_turn(feed->role->engine, generation, clock_now_ns());
+	engine_unpin(feed->role->engine, generation);
+}
+
+void feed_main(struct role *role) {
+	struct feed feed = { .role = role };
+	int64_t beat_ns = 0;
+
+	find_place(&feed);
+	for (;;) {
+		if (clock_now_ns() >= beat_ns) {
+			beat_ns = clock_now_ns() + BEAT_NS;
+			engine_heartbeat(role->engine, clock_now_ns());
+		}
+		while (feed_lines(&feed))
+			;
+		feed_turn(&feed);
+		if (feed.position.spot.offset == mail_log_end())
+			fiber_sleep(clock_now_ns() + TURN_NS);
+	}
+}
