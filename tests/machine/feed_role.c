@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "engine/feed/feed.h"
 #include "segment/file/feed_position.h"
+#include "segment/file/layout.h"
+#include "segment/file/segment.h"
 #include "tests/machine/mail.h"
 #include "tests/machine/role.h"
 #include "wire/mail/mail_log.h"
@@ -17,6 +19,7 @@ struct feed {
 	struct feed_position position;
 	uint32_t record;
 	uint64_t origin;
+	int64_t beat_ns;
 };
 
 static void find_place(struct feed *feed) {
@@ -42,17 +45,31 @@ static void feed_line(struct feed *feed, const struct generation *generation,
 	struct engine *engine = feed->role->engine;
 	const struct feed_origin origin = { .log = feed->origin, .offset = line->offset,
 		.ended_ns = line->at_ns, .slack_ns = 5 * NS_PER_MS, .expected = expected };
+	const _Atomic uint64_t *busy = &segment_header(feed->role->segment)->counters[COUNTER_NOTES_LOST];
+	uint64_t was_busy = atomic_load(busy);
 	struct feed_outcome outcome;
+	bool lost;
 
 	outcome = engine_feed_delivery(engine, generation, 1, &read->delivery, &origin,
 	    clock_now_ns());
 	if (outcome.judgement == NULL)
 		world_fail("feed", "a line is nobody's: %.*s", (int)line->length, line->text);
-	if (!outcome.learned && !outcome.repeated)
+	/* a lock that was not to be had in time; its relay may have been noted all the same */
+	lost = !outcome.repeated && (!outcome.learned || atomic_load(busy) != was_busy);
+	if (lost)
 		mail_line_lost(line);
+	world_log("feed: %llu of %s: %s", (unsigned long long)line->offset, mail_domain(line->domain),
+	    outcome.repeated ? "repeated" : lost ? "lost" : "learned");
 	check_window(engine, generation, &outcome.judgement->owner);
 	feed->position.spot.offset = line->offset;
 	feed_position_move(feed->role->segment, feed->record, &feed->position.spot);
+}
+
+static void feed_beat(struct feed *feed) {
+	if (clock_now_ns() < feed->beat_ns)
+		return;
+	feed->beat_ns = clock_now_ns() + BEAT_NS;
+	engine_heartbeat(feed->role->engine, clock_now_ns());
 }
 
 static bool feed_lines(struct feed *feed) {
@@ -88,16 +105,12 @@ static void feed_turn(struct feed *feed) {
 
 void feed_main(struct role *role) {
 	struct feed feed = { .role = role };
-	int64_t beat_ns = 0;
 
 	find_place(&feed);
 	for (;;) {
-		if (clock_now_ns() >= beat_ns) {
-			beat_ns = clock_now_ns() + BEAT_NS;
-			engine_heartbeat(role->engine, clock_now_ns());
-		}
-		while (feed_lines(&feed))
-			;
+		do
+			feed_beat(&feed);
+		while (feed_lines(&feed));
 		feed_turn(&feed);
 		if (feed.position.spot.offset == mail_log_end())
 			fiber_sleep(clock_now_ns() + TURN_NS);

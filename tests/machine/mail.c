@@ -14,8 +14,8 @@
 #include "tests/machine/world.h"
 
 #define MAILS_MAX	400
-#define LOG_BYTES	(512 * 1024)
-#define LINES_MAX	4096
+#define LOG_BYTES	(2048 * 1024)
+#define LINES_MAX	8192
 #define PLAIN_WIDTH	5	/* of Postfix's own transport */
 #define ASK_AGAIN_NS	(100 * NS_PER_MS)
 
@@ -28,6 +28,7 @@ struct mail {
 	uint32_t question;		/* the last one */
 	int64_t active_ns, started_ns, queued_ns;
 	bool refused;
+	unsigned tries;
 };
 
 struct site {
@@ -70,13 +71,20 @@ struct mail_truth mail_truth(unsigned domain) {
 /* --- the log ---------------------------------------------------------------------- */
 
 bool mail_log_line(uint64_t offset, struct mail_line *line) {
-	for (unsigned i = 0; i < all.line_count; i++) {
-		if (all.lines[i].offset <= offset)
-			continue;
-		*line = all.lines[i];
-		return true;
+	unsigned low = 0, high = all.line_count;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (all.lines[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return false;
+	if (low == all.line_count)
+		return false;
+	*line = all.lines[low];
+	return true;
 }
 
 uint64_t mail_log_end(void) {
@@ -132,6 +140,12 @@ static void mail_later(struct mail *mail, int64_t least_ns, int64_t most_ns) {
 	timer_at(fibers_now_ns() + draw_scale(&all.draws, least_ns, most_ns), mail_ask, mail);
 }
 
+/* Each time later, as a queue manager does. */
+static void mail_is_deferred(struct mail *mail) {
+	mail->state = MAIL_DEFERRED;
+	mail_later(mail, 200 * NS_PER_MS, NS_PER_SECOND << (mail->tries < 2 ? mail->tries++ : 2));
+}
+
 static void mail_ask(void *argument) {
 	struct mail *mail = argument;
 	char address[64];
@@ -164,8 +178,7 @@ void mail_answered(unsigned number, uint32_t question, const struct hints_answer
 	if (answer->kind == HINTS_HELD) {
 		check_hold(answer->text);
 		write_line(mail, "error", "none", "4.7.1", "deferred", answer->text);
-		mail->state = MAIL_DEFERRED;
-		mail_later(mail, 200 * NS_PER_MS, NS_PER_SECOND);
+		mail_is_deferred(mail);
 		return;
 	}
 	mail->state = MAIL_QUEUED;
@@ -194,8 +207,7 @@ static void mail_ends(void *argument) {
 		all.truth[mail->domain].failed++;
 		write_line(mail, "smtp", down ? "none" : relay, down ? "4.4.1" : "4.7.0",
 		    "deferred", text);
-		mail->state = MAIL_DEFERRED;
-		mail_later(mail, 200 * NS_PER_MS, NS_PER_SECOND);
+		mail_is_deferred(mail);
 	}
 	mail_pump(mail->domain, mail->width);
 }
