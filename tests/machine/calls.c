@@ -29,6 +29,7 @@ ssize_t __wrap_getrandom(void *out, size_t bytes, unsigned flags);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 int __wrap_sched_yield(void);
+int __wrap_usleep(useconds_t us);
 long __wrap_syscall(long number, ...);
 long __real_syscall(long number, ...);
 bool __wrap_clock_boot_id(char out[CLOCK_BOOT_ID]);
@@ -95,6 +96,11 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms) {
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left) {
 	(void)left;
 	sleep_for(wait->tv_sec * NS_PER_SECOND + wait->tv_nsec);
+	return 0;
+}
+
+int __wrap_usleep(useconds_t us) {
+	sleep_for((int64_t)us * 1000);
 	return 0;
 }
 

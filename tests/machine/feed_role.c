@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/feed/feed.h"
+#include "engine/journal/journal_state.h"
 #include "segment/file/feed_position.h"
 #include "segment/file/layout.h"
 #include "segment/file/segment.h"
@@ -20,6 +21,7 @@ struct feed {
 	uint32_t record;
 	uint64_t origin;
 	int64_t beat_ns;
+	struct journal_states *journal;
 };
 
 static void find_place(struct feed *feed) {
@@ -69,6 +71,7 @@ static void feed_beat(struct feed *feed) {
 	if (clock_now_ns() < feed->beat_ns)
 		return;
 	feed->beat_ns = clock_now_ns() + BEAT_NS;
+	journal_states_turn(feed->journal, clock_now_ns(), clock_wall_ns());
 	engine_heartbeat(feed->role->engine, clock_now_ns());
 }
 
@@ -105,8 +108,18 @@ static void feed_turn(struct feed *feed) {
 
 void feed_main(struct role *role) {
 	struct feed feed = { .role = role };
+	const struct generation *generation;
+	struct diag diag;
 
+	generation = engine_pin(role->engine);
+	MUST(journal_states_open(&feed.journal, role->engine, generation, &journal_tells,
+	    clock_now_ns(), &diag) == 0);
+	engine_unpin(role->engine, generation);
 	find_place(&feed);
+	do
+		feed_beat(&feed);
+	while (feed_lines(&feed));
+	journal_states_begin(feed.journal);
 	for (;;) {
 		do
 			feed_beat(&feed);

@@ -97,9 +97,11 @@ static void compile(void) {
 	    "classes = \"64\"; accounts = \"64\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; } );\n"
 	    "  milter = [ \"unix:%s/m\" ]; };\n"
+	    "journal = { path = \"%s/journal\"; file_size = \"64k\"; };\n"
 	    "window = { suspend = \"1s\"; canary = \"200ms\"; };\n"
 	    "mta = ( { name = \"" MAIL_MTA "\"; kind = \"postfix\"; site = \"%s/site\"; } );\n"
-	    "%s", directory, directory, directory, directory, classes);
+	    "%s", directory, directory, directory, directory, directory,
+	    classes);
 	snprintf(site, sizeof(site), "%s/site", directory);
 	if (!write_file(site, MAIL_LANES))
 		abort();

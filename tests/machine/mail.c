@@ -46,7 +46,6 @@ static struct {
 	unsigned line_count;
 	char log[LOG_BYTES];
 	size_t log_bytes;
-	uint64_t begin;
 	bool calm;
 } all;
 
@@ -92,13 +91,8 @@ uint64_t mail_log_end(void) {
 }
 
 uint64_t mail_log_begin(void) {
-	return all.begin;
-}
-
-void mail_is_forgotten(void) {
-	all.begin = all.log_bytes;
-	for (unsigned i = 0; i < DOMAINS_MAX; i++)
-		all.truth[i].forgotten = true;
+	memset(all.truth, 0, sizeof(all.truth));
+	return all.log_bytes;
 }
 
 void mail_line_lost(const struct mail_line *line) {

@@ -44,10 +44,9 @@ struct mail_line {
 /* The line that begins there; false: there is none yet. */
 bool mail_log_line(uint64_t offset, struct mail_line *line);
 uint64_t mail_log_end(void);
-/* A feed that knows no place in it begins there. */
+/* A feed that knows no place in it begins at its end, which this returns: what was before is none of
+ * the truth. */
 uint64_t mail_log_begin(void);
-/* The state is made anew: what was learned of results before is gone. */
-void mail_is_forgotten(void);
 /* The feed dealt with this line; a lock stood in the way, and it was not learned. */
 void mail_line_lost(const struct mail_line *line);
 
@@ -58,7 +57,6 @@ unsigned mail_domains(void);
 struct mail_truth {
 	uint32_t ok, failed;	/* lines of the log */
 	uint32_t lost;		/* of these that could not be learned */
-	bool forgotten;		/* since then counts began anew */
 };
 struct mail_truth mail_truth(unsigned domain);
 

@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/journal/journal_restore.h"
 #include "segment/file/internal.h"
 #include "tests/machine/mail.h"
 
@@ -90,6 +92,33 @@ static void step_wall(void *argument) {
 	world_log("the wall clock steps");
 }
 
+static void tell_news(void *context, const struct journal_news *news) {
+	(void)context;
+	world_log("journal: news %d of room %d, %llu destinations, %llu logs", (int)news->kind,
+	    (int)news->room, (unsigned long long)news->destinations,
+	    (unsigned long long)news->logs);
+}
+
+const struct journal_listener journal_tells = { tell_news, NULL };
+
+/* As role/run/prepare_begin.c. */
+static void restore(struct segment *segment) {
+	const struct generation *generation;
+	struct engine *engine;
+	struct diag diag;
+	bool all = false;
+
+	if (engine_open(&engine, segment, segment_role_place(ROLE_KEEPER, 0), &diag) != 0)
+		world_fail("prepare", "%s", diag.text);
+	generation = engine_pin(engine);
+	all = engine_journal_restore(engine, generation, &journal_tells, clock_now_ns(),
+	    clock_wall_ns());
+	if (!all)
+		world_fail("restore", "not all could be read");
+	segment_has_learned(segment, all);
+	engine_unpin(engine, generation);
+}
+
 /* Returns the state's file. */
 static int prepare(enum segment_origin origin, bool damaged, struct segment **segment) {
 	const struct generation *generation = world.generation;
@@ -108,7 +137,9 @@ static int prepare(enum segment_origin origin, bool damaged, struct segment **se
 	if (report.origin != origin)
 		world_fail("adopt", "%s", report.reason);
 	check_begin(*segment, copy);
-	check_mail_begin(*segment);
+	check_mail_begin(*segment, origin != SEGMENT_ADOPTED);
+	if (segment_is_unlearned(*segment))
+		restore(*segment);
 	return fd;
 }
 
@@ -127,10 +158,34 @@ static void read_saved(char *text, size_t size) {
 	text[length > 0 ? length : 0] = '\0';
 }
 
+static void make_journal(void) {
+	static const char *const rooms[] = { "", "/feed", "/keeper" };
+	char path[160];
+
+	for (unsigned i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", generation_text(world.generation,
+		    world.generation->journal.path), rooms[i]);
+		MUST(mkdir(path, 0700) == 0);
+	}
+}
+
+/* The machine crashes: /run is gone, and of the disk what was not synced, or not. */
+static void lose_state(void) {
+	const char *path = generation_text(world.generation, world.generation->state_path);
+	char sessions[128];
+
+	snprintf(sessions, sizeof(sessions), "%s.sessions", path);
+	MUST(unlink(path) == 0);
+	(void)unlink(sessions);
+	disks_crash(&world.draws);
+}
+
 /* As after a crash of the supervisor: its roles die with it, and the state is adopted; or made anew
- * from the sessions as they were saved, as roles died of it. */
+ * from what it held and the sessions as they were saved, as roles died of it; or it is gone with
+ * the machine, and what was learned comes out of the journal. */
 static void restart(void *argument) {
-	bool damaged = draw_below(&world.draws, 2) == 0;
+	static const char *const how[] = { "", ", and the state is damaged", ", and it is gone" };
+	uint32_t kind = draw_below(&world.draws, world.plan.mails > 0 ? 3 : 2);
 	struct segment *segment;
 	char saved[16384];
 	int fd;
@@ -139,13 +194,16 @@ static void restart(void *argument) {
 	if (world.is_calm)
 		return;
 	read_saved(saved, sizeof(saved));
-	world_log("all restart%s", damaged ? ", and the state is damaged" : "");
+	world_log("all restart%s", how[kind]);
 	roles_end();
-	fd = prepare(damaged ? SEGMENT_REBUILT : SEGMENT_ADOPTED, damaged, &segment);
-	if (damaged) {
-		tcps_are_lost(saved, world.generation);
-		mail_is_forgotten();
+	if (kind == 2) {
+		lose_state();
+		saved[0] = '\0';
 	}
+	fd = prepare(kind == 0 ? SEGMENT_ADOPTED : kind == 1 ? SEGMENT_REBUILT : SEGMENT_MADE, kind == 1,
+	    &segment);
+	if (kind > 0)
+		tcps_are_lost(saved, world.generation);
 	roles_reopen(segment, fd);
 }
 
@@ -213,6 +271,7 @@ void world_run(const struct plan *plan, const struct generation *generation, boo
 	world.generation = generation;
 	log_redirect(log_line, NULL);
 	fibers_begin(&world.plan);
+	make_journal();
 	fd = prepare(SEGMENT_MADE, false, &segment);
 	kernel_begin(plan);
 	roles_begin(plan, segment, fd, path);

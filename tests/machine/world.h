@@ -12,6 +12,7 @@
 
 #include "engine/destination/windows.h"
 #include "engine/engine.h"
+#include "engine/journal/journal_status.h"
 #include "front/policy/policy_session.h"
 #include "tests/machine/fiber.h"
 #include "tests/machine/plan.h"
@@ -70,6 +71,7 @@ uint64_t world_digest(void);
 void world_fail(const char *property, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 const struct plan *world_plan(void);
+extern const struct journal_listener journal_tells;
 
 /* Runs the plan; ends the process where something does not hold. */
 #define WORLD_FAILED 3
@@ -120,6 +122,11 @@ void feed_hear(void);
 /* Asks postern-lookup, which calls mail_answered; false: it does not live. */
 bool lookup_ask(unsigned number, uint32_t question, const char *address);
 
+/* --- disks.c ---------------------------------------------------------------------- */
+
+/* The machine crashes: what was not synced may be lost. */
+void disks_crash(struct draws *draws);
+
 /* --- servers.c -------------------------------------------------------------------- */
 
 void servers_begin(const struct plan *plan);
@@ -138,7 +145,7 @@ bool servers_are_gone(void);
 /* --- check.c ---------------------------------------------------------------------- */
 
 void check_begin(struct segment *segment, const struct generation *generation);
-void check_mail_begin(const struct segment *segment);
+void check_mail_begin(const struct segment *segment, bool made_anew);
 /* A decision reached the mail server. */
 void check_decision(struct policy_link *link, const struct answer *answer, bool at_recipient);
 /* Nothing has changed for a while: what is counted is what there is; `adopts`: with those who
