@@ -94,6 +94,7 @@ struct tcp *tcp_begin(struct draws *draws) {
 
 void tcp_accept(struct tcp *tcp) {
 	tcp->state = TCP_OPEN;
+	tcp->waited = !roles_were_at_work();
 	tcp->since_ns = fibers_now_ns();
 }
 

@@ -240,6 +240,16 @@ void roles_calm(void) {
 	all.calm = true;
 }
 
+bool roles_were_at_work(void) {
+	const struct role_record *records = segment_header(all.segment)->roles;
+
+	for (unsigned i = 0; i < all.count; i++)
+		if ((all.roles[i].kind == ROLE_POLICY || all.roles[i].kind == ROLE_MILTER) &&
+		    records[all.roles[i].place].heartbeat_ns == 0)
+			return false;
+	return true;
+}
+
 bool roles_are_well(void) {
 	const struct role_record *records = segment_header(all.segment)->roles;
 

@@ -39,7 +39,8 @@ struct tcp {
 	bool let_go;			/* a word that it is over was believed, as nobody could know better */
 	bool shown;			/* in a dump */
 	bool waited;			/* in one before its question met a stuck lock: then it is taken
-					 * for one that waits for its smtpd, and nobody adopts it */
+					 * for one that waits for its smtpd, and nobody adopts it; nor if it
+					 * came before Postern had ever run */
 	bool at_milter;			/* one was asked about it */
 	uint32_t number;		/* of the session, in the log of events */
 };
@@ -113,6 +114,9 @@ bool link_lives(const struct policy_link *link);
 /* A request of one policy connection: answered by server_answered, or never. */
 void role_ask(struct policy_link *link, const char *request);
 void role_end_link(struct policy_link *link);
+/* Each policy and milter role, once since the state was made: of one that never was no outage is
+ * known. */
+bool roles_were_at_work(void);
 /* All are there, none is stopped, and each has said so. */
 bool roles_are_well(void);
 void roles_calm(void);
