@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "tests/machine/fiber.h"
+#include "tests/machine/senders.h"
 #include "tests/machine/world.h"
 
 #ifndef SYS_futex
@@ -29,6 +30,7 @@ ssize_t __wrap_getrandom(void *out, size_t bytes, unsigned flags);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 int __wrap_sched_yield(void);
+bool __wrap_process_is_over(pid_t pid, uint64_t start_ticks);
 int __wrap_usleep(useconds_t us);
 long __wrap_syscall(long number, ...);
 long __real_syscall(long number, ...);
@@ -102,6 +104,11 @@ int __wrap_nanosleep(const struct timespec *wait, struct timespec *left) {
 int __wrap_usleep(useconds_t us) {
 	sleep_for((int64_t)us * 1000);
 	return 0;
+}
+
+bool __wrap_process_is_over(pid_t pid, uint64_t start_ticks) {
+	(void)start_ticks;
+	return sender_is_over((int32_t)pid);
 }
 
 int __wrap_sched_yield(void) {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "engine/internal.h"
 #include "segment/decision/decisions.h"
-#include "tests/machine/world.h"
+#include "tests/machine/senders.h"
 
 #define CLASSES_MAX 8
 
@@ -100,7 +100,7 @@ static uint32_t owned(uint16_t record) {
 static void check_refusal(uint32_t class_index) {
 	const struct generation_class *class = generation_class(generation, class_index);
 	uint32_t count = tcps_ended(class_index, fibers_now_ns() - SEEN_NS) +
-	    owned((uint16_t)class->record);
+	    owned((uint16_t)class->record) + senders_slots(segment, (uint16_t)class->record);
 
 	if (world_plan()->lies > 0)
 		return;		/* nobody knows when an end is seen */
@@ -207,7 +207,7 @@ static void check_slot(uint32_t slot, struct found *found) {
 	const struct tcp *tcp;
 
 	session_load(segment, slot, &session);
-	if (session.control.state == SESSION_FREE)
+	if (session.control.state == SESSION_FREE || session.control.direction == SESSION_OUTBOUND)
 		return;
 	found->count++;
 	tcp = tcp_of(&session);
@@ -241,7 +241,7 @@ static void check_class(uint16_t number) {
 			open += control.state == SESSION_OPEN && control.class_record == number;
 		}
 	}
-	if (open != record->open || open != record->open_inbound)
+	if (open != record->open || open != record->open_inbound + senders_slots(segment, number))
 		world_fail("count", "class %s counts %u (%u inbound), and has %u", record->name,
 		    record->open, record->open_inbound, open);
 }
@@ -329,6 +329,7 @@ static void check_free(uint32_t shard) {
 void check_end(void) {
 	struct learned clients = clients_table(segment);
 
+	check_senders_end(segment);
 	for (uint32_t i = 0; i < segment->header->shard_count; i++) {
 		check_free(i);
 		touch(&segment->session_shards[i].lock, "session shard", i);

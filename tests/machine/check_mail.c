@@ -78,7 +78,7 @@ void check_mail(const char *state_path) {
 
 	snprintf(text, sizeof(text), "%s.hints", state_path);
 	reader = hints_reader_open(text);
-	for (unsigned i = 0; i < mail_domains(); i++) {
+	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
 		check_destination(i);
 		snprintf(text, sizeof(text), "u@%s", mail_domain(i));
 		hints_reader_ask(reader, MAIL_MTA, text, strlen(text), false, fibers_now_ns(),

@@ -52,7 +52,7 @@ static void feed_line(struct feed *feed, const struct generation *generation,
 	struct feed_outcome outcome;
 	bool lost;
 
-	outcome = engine_feed_delivery(engine, generation, 1, &read->delivery, &origin,
+	outcome = engine_feed_delivery(engine, generation, 3, &read->delivery, &origin,
 	    clock_now_ns());
 	if (outcome.judgement == NULL)
 		world_fail("feed", "a line is nobody's: %.*s", (int)line->length, line->text);

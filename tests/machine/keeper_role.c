@@ -164,7 +164,7 @@ void keeper_main(struct role *role) {
 	MUST(front_witness_open(&keeper->witness, keeper->base, role->engine, &fd, 1, &diag) == 0);
 	process_thread(await_stirs, keeper);
 	process_thread(save_sessions, keeper);
-	if (world_plan()->mails > 0) {
+	if (plan_has_mail(world_plan())) {
 		process_thread(turn_windows, keeper);
 		process_thread(turn_hints, keeper);
 	}

@@ -99,7 +99,8 @@ static void compile(void) {
 	    "  milter = [ \"unix:%s/m\" ]; };\n"
 	    "journal = { path = \"%s/journal\"; file_size = \"64k\"; };\n"
 	    "window = { suspend = \"1s\"; canary = \"200ms\"; };\n"
-	    "mta = ( { name = \"" MAIL_MTA "\"; kind = \"postfix\"; site = \"%s/site\"; } );\n"
+	    "mta = ( { name = \"" MAIL_MTA "\"; kind = \"postfix\"; site = \"%s/site\"; },\n"
+	    "  { name = \"sender\"; kind = \"sendmail\"; } );\n"
 	    "%s", directory, directory, directory, directory, directory,
 	    classes);
 	snprintf(site, sizeof(site), "%s/site", directory);

@@ -54,13 +54,9 @@ static void mail_pump(unsigned domain, uint16_t width);
 
 const char *mail_domain(unsigned domain) {
 	static const char *const names[DOMAINS_MAX] = { "d1.a", "d2.example", "d3.b", "d4.example",
-		"d5.a", "d6.example" };
+		"d5.a", "d6.example", "s1.a", "s2.b", "s3.example" };
 
 	return names[domain];
-}
-
-unsigned mail_domains(void) {
-	return all.plan->domains;
 }
 
 struct mail_truth mail_truth(unsigned domain) {
@@ -126,6 +122,45 @@ static void write_line(const struct mail *mail, const char *agent, const char *r
 		mail->domain };
 	world_log("mail %u: %s%s %s (%s)", (unsigned)(mail - all.mails), lane, agent, status, text);
 	feed_hear();
+}
+
+void mail_queue_id(uint32_t pid, char *out, size_t size) {
+	snprintf(out, size, "6AL5rqXz%06u", pid);
+}
+
+void mail_told(uint32_t pid, unsigned letter, unsigned domain, bool sent) {
+	bool down = fibers_now_ns() < all.sites[domain].down_until_ns;
+	char *at = all.log + all.log_bytes, id[24];
+	int length;
+
+	MUST(all.line_count < LINES_MAX && all.log_bytes + 1024 < LOG_BYTES);
+	mail_queue_id(pid, id, sizeof(id));
+	*(sent ? &all.truth[domain].ok : &all.truth[domain].failed) += 1;
+	length = snprintf(at, 1024, "2026-11-28T10:00:00.123456+00:00 mx sm-mta[%u]: %s: to=<u%u@%s>, "
+	    "delay=00:00:01, xdelay=00:00:01, mailer=esmtp, pri=120017, relay=mx.%s. "
+	    "[198.51.100.%u], dsn=%s, stat=%s", 7u, id, letter, mail_domain(domain),
+	    mail_domain(domain), 10 + domain, sent ? "2.0.0" : down ? "4.4.1" : "4.7.0",
+	    sent ? "Sent (ok)" : down ? "Deferred: Connection refused by mx" :
+	    "Deferred: 421 4.7.0 too many connections");
+	all.log_bytes += (size_t)length + 1;
+	at[length] = '\n';
+	all.lines[all.line_count++] = (struct mail_line){ at, (size_t)length, all.log_bytes,
+		fibers_now_ns(), domain };
+	world_log("letter %u: %s", letter, sent ? "sent" : "deferred");
+	feed_hear();
+}
+
+bool site_enter(unsigned domain) {
+	struct site *site = &all.sites[domain];
+
+	if (fibers_now_ns() < site->down_until_ns || site->open >= site->limit)
+		return false;
+	site->open++;
+	return true;
+}
+
+void site_leave(unsigned domain) {
+	all.sites[domain].open--;
 }
 
 /* --- messages --------------------------------------------------------------------- */

@@ -17,7 +17,10 @@
 #define MAIL_LANES	"postern-site 1\nmta " MAIL_MTA "\nclone-limit 20\nlane 1\nlane 2\nlane 3\n" \
 	"lane 5\nlane 10\nlane 20\n"
 #define MAIL_LIMIT	20	/* of each window (window.destination_concurrency_limit) */
-#define DOMAINS_MAX	6
+#define DOMAINS_MAX	9
+/* Those from here on are Sendmail's. */
+#define MAIL_SENDERS_FROM	6
+#define MAIL_SENDERS_DOMAINS	3
 
 void mail_begin(const struct plan *plan);
 /* All sites are there, and nothing new comes. */
@@ -31,6 +34,14 @@ void mail_stuck(const char *what) __attribute__((noreturn));
 void mail_answered(unsigned number, uint32_t question, const struct hints_answer *answer);
 /* It is gone, with what it was asked. */
 void mail_lookup_lost(void);
+
+/* Is there a place at that site?  Then one is taken. */
+bool site_enter(unsigned domain);
+void site_leave(unsigned domain);
+/* Sendmail writes what became of a letter. */
+void mail_told(uint32_t pid, unsigned letter, unsigned domain, bool sent);
+/* Another one for each try: what comes soon after would be taken for the same. */
+void mail_queue_id(uint32_t pid, char *out, size_t size);
 
 /* --- the log ---------------------------------------------------------------------- */
 
@@ -53,7 +64,6 @@ void mail_line_lost(const struct mail_line *line);
 /* --- what is true ----------------------------------------------------------------- */
 
 const char *mail_domain(unsigned domain);
-unsigned mail_domains(void);
 struct mail_truth {
 	uint32_t ok, failed;	/* lines of the log */
 	uint32_t lost;		/* of these that could not be learned */

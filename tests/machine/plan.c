@@ -44,6 +44,7 @@ struct plan plan_of(uint64_t seed) {
 		.mails = some(&draws, 150),
 		.domains = 1 + draw_below(&draws, 6),
 		.outages = some(&draws, 4),
+		.letters = some(&draws, 80),
 	};
 }
 
@@ -73,7 +74,7 @@ bool plan_is_sound(const struct plan *plan) {
 	return plan->policies > 0 && plan->policies <= 3 && plan->milters <= 2 && plan->servers > 0 &&
 	    plan->servers <= 16 && plan->hosts > 0 && plan->hosts <= 12 && plan->ports > 0 &&
 	    plan->hosts * plan->ports <= 60 && plan->pace > 0 && plan->spread > 0 &&
-	    plan->mails <= 400 && plan->domains > 0 && plan->domains <= 6;
+	    plan->mails <= 400 && plan->letters <= 200 && plan->domains > 0 && plan->domains <= 6;
 }
 
 void plan_print(const struct plan *plan) {

@@ -24,6 +24,7 @@
 	NUMBER(mails)		/* messages that leave */ \
 	NUMBER(domains)		/* that they go to */ \
 	NUMBER(outages)		/* of their sites */ \
+	NUMBER(letters)		/* that Sendmail's processes deliver */ \
 	NUMBER(switches)	/* between roles where none waits */ \
 	NUMBER(pace)		/* loads and stores between two of them */ \
 	NUMBER(spread)		/* of the sessions' times, in ms */
@@ -70,6 +71,10 @@ struct plan plan_of(uint64_t seed);
 bool plan_change(struct plan *plan, const char *text);
 /* Is there anything to run? */
 bool plan_is_sound(const struct plan *plan);
+static inline bool plan_has_mail(const struct plan *plan) {
+	return plan->mails > 0 || plan->letters > 0;
+}
+
 void plan_print(const struct plan *plan);
 
 #define PLAN_COUNT_ONE(name) + 1

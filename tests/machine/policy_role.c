@@ -9,6 +9,7 @@
 #include "front/decision/decision_log.h"
 #include "front/witness/kernel_table.h"
 #include "tests/machine/role.h"
+#include "tests/machine/senders.h"
 
 void __wrap_decision_log(struct engine *engine, const struct generation *generation,
     const struct question *question, const struct answer *answer, enum decision_stage stage);
@@ -69,7 +70,9 @@ static void policy_turn(struct role *role) {
 	const struct generation *generation = engine_pin(role->engine);
 	struct message message = *role->inbox;
 
-	if (message.request != NULL)
+	if (message.link->sender != NULL)
+		outbound_turn(role, generation, message.link, message.request);
+	else if (message.request != NULL)
 		answer_request(role, generation, message.link, message.request);
 	else
 		policy_session_over(&message.link->session, role->engine, generation,

@@ -12,6 +12,7 @@
 #include "segment/file/segment.h"
 #include "tests/machine/mail.h"
 #include "tests/machine/role.h"
+#include "tests/machine/senders.h"
 
 #define ROLES_MAX 8
 #define HUNG_NS (4 * NS_PER_SECOND)
@@ -169,6 +170,7 @@ static void tell_servers(void *argument) {
 	struct news *news = argument;
 
 	servers_lose(news->role, news->start);
+	senders_lose(news->role, news->start);
 }
 
 static void tell_keeper(void *argument) {
@@ -275,7 +277,7 @@ void roles_begin(const struct plan *plan, struct segment *segment, int fd, const
 	all.segment_fd = fd;
 	all.path = path;
 	all.count = 1 + plan->policies + plan->milters;
-	if (plan->mails > 0) {
+	if (plan_has_mail(plan)) {
 		all.roles[all.count++].kind = ROLE_FEED;
 		all.roles[all.count++].kind = NO_ROLE;
 	}

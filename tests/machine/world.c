@@ -19,6 +19,7 @@
 #include "engine/journal/journal_restore.h"
 #include "segment/file/internal.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/senders.h"
 
 #define QUIET_NS NS_PER_SECOND		/* after this all that is counted is what there is */
 #define ADOPT_NS NS_PER_SECOND		/* and after this one who failed open, by two dumps */
@@ -185,7 +186,7 @@ static void lose_state(void) {
  * the machine, and what was learned comes out of the journal. */
 static void restart(void *argument) {
 	static const char *const how[] = { "", ", and the state is damaged", ", and it is gone" };
-	uint32_t kind = draw_below(&world.draws, world.plan.mails > 0 ? 3 : 2);
+	uint32_t kind = draw_below(&world.draws, plan_has_mail(&world.plan) ? 3 : 2);
 	struct segment *segment;
 	char saved[16384];
 	int fd;
@@ -202,8 +203,10 @@ static void restart(void *argument) {
 	}
 	fd = prepare(kind == 0 ? SEGMENT_ADOPTED : kind == 1 ? SEGMENT_REBUILT : SEGMENT_MADE, kind == 1,
 	    &segment);
-	if (kind > 0)
+	if (kind > 0) {
 		tcps_are_lost(saved, world.generation);
+		senders_are_lost();
+	}
 	roles_reopen(segment, fd);
 }
 
@@ -224,12 +227,14 @@ static void settle(const char *what, int64_t quiet_ns) {
 static void deliver(void) {
 	int64_t end_ns = fibers_now_ns() + MAIL_NS;
 
-	while (!mail_is_done()) {
+	while (!mail_is_done() || !senders_are_done()) {
+		if (fibers_now_ns() >= end_ns && !senders_are_done())
+			world_fail("mail", "not all letters are delivered");
 		if (fibers_now_ns() >= end_ns)
 			mail_stuck("after the last session");
 		fibers_run(fibers_now_ns() + 100 * NS_PER_MS);
 	}
-	if (world.plan.mails > 0)
+	if (plan_has_mail(&world.plan))
 		fibers_run(fibers_now_ns() + MAIL_QUIET_NS);
 }
 
@@ -241,6 +246,7 @@ static void run_phases(void) {
 	kernel_calm();
 	servers_calm();
 	mail_calm();
+	senders_calm();
 	world_log("calm");
 	settle("after the chaos", QUIET_NS);
 	check_quiet(false);
@@ -253,7 +259,7 @@ static void run_phases(void) {
 	deliver();
 	check_end();
 	check_quiet(true);
-	if (world.plan.mails > 0)
+	if (plan_has_mail(&world.plan))
 		check_mail(generation_text(world.generation, world.generation->state_path));
 }
 
@@ -277,6 +283,7 @@ void world_run(const struct plan *plan, const struct generation *generation, boo
 	roles_begin(plan, segment, fd, path);
 	servers_begin(plan);
 	mail_begin(plan);
+	senders_begin(plan);
 	for (uint32_t i = 0; i < plan->steps; i++)
 		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
 		    step_wall, NULL);

@@ -56,6 +56,10 @@ struct policy_link {
 	struct server *server;
 	struct address client;		/* a milter's: of the session */
 	uint16_t client_port;
+	struct sender *sender;		/* a map connection's, */
+	struct process_identity identity;	/* of this process, */
+	struct outbound_process *process;	/* as the role knows it */
+	unsigned domain, letter;		/* and what it asks about */
 	struct tcp *tcp;		/* whose questions it brings now, */
 	uint32_t number;		/* and its number */
 	bool late;			/* a question was heard when its session was over */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: ISC */
+#ifndef TESTS_MACHINE_SENDERS_H
+#define TESTS_MACHINE_SENDERS_H
+
+#include "engine/outbound/outbound.h"
+#include "tests/machine/world.h"
+
+#define SENDERS_MAX 12
+
+struct sender {
+	bool alive, asks, connected;
+	int32_t pid;
+	unsigned letter, domain;
+	uint32_t turn;			/* each event of an earlier one is void */
+	struct policy_link *link;	/* its map connection; NULL: none */
+	bool counted;			/* it was told that it has a slot, */
+	uint32_t class_index;		/* of this class, which it was below the limit of */
+};
+extern struct sender senders[SENDERS_MAX];
+
+void senders_begin(const struct plan *plan);
+void senders_calm(void);
+bool senders_are_done(void);
+void senders_lose(const struct role *role, uint32_t start);
+void sender_answered(struct policy_link *link, const struct outbound_answer *answer);
+bool sender_is_over(int32_t pid);
+/* What the role does with a question of such a link, or its end (request NULL). */
+void outbound_turn(struct role *role, const struct generation *generation,
+    struct policy_link *link, const char *request);
+
+/* --- of check_senders.c ------------------------------------------------------------- */
+
+/* A sender was admitted, or not. */
+void check_sender(struct policy_link *link, const struct generation *generation,
+    const struct outbound_answer *answer);
+/* The state was made anew. */
+void senders_are_lost(void);
+/* Slots of a class that senders have. */
+uint32_t senders_slots(const struct segment *segment, uint16_t record);
+/* All have ended, and nothing of theirs is held. */
+void check_senders_end(const struct segment *segment);
+
+#endif
