@@ -95,7 +95,7 @@ static uint32_t owned(uint16_t record) {
 
 /* What is counted may be over for a while, before anybody has seen it.  While the keeper is away
  * who refuses looks, but not each time. */
-#define SEEN_NS (3 * NS_PER_SECOND / 2)
+#define SEEN_NS (500 * NS_PER_MS)
 #define LOOKS_NS (300 * NS_PER_MS)
 static void check_refusal(uint32_t class_index) {
 	const struct generation_class *class = generation_class(generation, class_index);
