@@ -240,10 +240,12 @@ static void count_delivery(struct destination_state *state, enum result_class cl
 
 /* A Postfix takes tokens where nobody counts them; a Sendmail asked. */
 static void count_token(struct feed_learning *l) {
-	if (l->result->delivery->source == DELIVERY_OF_POSTFIX && l->class != RESULT_SUSPENDED &&
-	    l->class != RESULT_LOCAL)
+	enum result_class class = l->result->judgement->reply.class;
+
+	if (l->result->delivery->source == DELIVERY_OF_POSTFIX && class != RESULT_SUSPENDED &&
+	    class != RESULT_LOCAL)
 		windows_pace_count(&l->lock, &l->rules, &l->result->judgement->owner,
-		    l->result->now_ns);
+		    l->result->clock_ns);
 }
 
 /* What the rule does, and the ids of what is to be told: the slot remembers by what it is held. */
@@ -313,9 +315,11 @@ static bool learn(struct feed_learning *l) {
 	if (l->counts) {
 		count_delivery(state, result->judgement->reply.class);
 		hear(l);
-		count_token(l);
 	}
 	act(l, &was);
+	/* once the pace knows of the result: it may begin by it */
+	if (l->counts)
+		count_token(l);
 	if (l->destination != NULL)
 		feed_set_running(l->destination, state, result->now_ns);
 	l->lock.origin = result->origin;

@@ -181,6 +181,23 @@ TEST_IN(NULL, close_site, a_log_that_is_read_late_was_not_accepted_at_once) {
 	assert_in_range(interval("provider:big"), 400 * NS_PER_MS, 401 * NS_PER_MS);
 }
 
+/* What is past gives back no token that was taken since. */
+TEST_IN(NULL, close_site, a_log_that_is_read_late_fills_no_bucket) {
+	struct line line = { .domain = "d.example", .relay_name = "mx.example.net",
+		.relay = "192.0.2.1", .status = DELIVERY_SENT, .text = accepted, .took_ms = 50 };
+	struct window_owner owner;
+	struct window_tokens tokens;
+
+	begin(PACED);
+	owner = owner_of("d.example");
+	windows_pace_take(site.engine, site.generation, &owner, 2, now_ns, &tokens);
+	assert_int_equal(tokens.taken, 1);
+	line.origin.ended_ns = now_ns - 100 * NS_PER_SECOND;
+	(void)feed_line(&line);
+	windows_pace_take(site.engine, site.generation, &owner, 1, now_ns, &tokens);
+	assert_int_equal(tokens.taken, 0);
+}
+
 /* The same result twice, as after a restart. */
 TEST_IN(NULL, close_site, a_line_that_is_read_again_does_nothing) {
 	struct line line = { .domain = "d.example", .relay_name = "mx.example.net",
