@@ -125,8 +125,8 @@ def body(test):
     test.deaths_expected = True
     world = World(test)
     world.fresh()
-    steady(test, world, test.rounds or 24)
-    killed(test, world, 24)
+    steady(test, world, test.rounds or 20)
+    killed(test, world, 18)
     without(test, world, 20)
 
 

@@ -347,7 +347,7 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 	struct requeue_destination *d = &requeue->store.destinations[destination];
 	struct window_owner owner;
 	struct window_view view;
-	uint32_t out;
+	uint32_t out, passes;
 
 	if (!d->used)
 		return INT64_MAX;
@@ -369,6 +369,9 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 		return now_ns + QUIET_TURN_NS;
 	if (now_ns < d->until_ns)
 		return d->until_ns;
+	/* what has only its pass takes no place yet */
+	passes = requeue_pace_passes(requeue, destination);
+	out = out > passes ? out - passes : 0;
 	return hand_out(requeue, generation, destination, &owner,
 	    view.window > out ? view.window - out : 0, now_ns);
 }

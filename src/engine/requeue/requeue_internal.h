@@ -215,6 +215,8 @@ void requeue_pace_end(struct requeue_destination *d);
 /* Takes a token for a message that is due, which is called up soon: 0; or when there is one. */
 int64_t requeue_pace_send(struct requeue *requeue, const struct generation *generation,
     uint32_t entry, const struct window_owner *owner, int64_t now_ns);
+/* How many of its messages are OUT and not called up yet. */
+uint32_t requeue_pace_passes(const struct requeue *requeue, uint32_t destination);
 /* Calls up those whose time has come; returns when to come again. */
 int64_t requeue_pace_turn(struct requeue *requeue, const struct generation *generation,
     int64_t now_ns);

@@ -150,6 +150,14 @@ int64_t requeue_pace_send(struct requeue *requeue, const struct generation *gene
 	return 0;
 }
 
+uint32_t requeue_pace_passes(const struct requeue *requeue, uint32_t destination) {
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < requeue->going_count; i++)
+		count += requeue->going[i].destination == destination;
+	return count;
+}
+
 /* 0: it is on its way; or when to come again. */
 static int64_t go(struct requeue *requeue, const struct generation *generation,
     struct requeue_going *going, int64_t now_ns) {

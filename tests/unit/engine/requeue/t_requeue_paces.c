@@ -92,6 +92,20 @@ TEST_IN(begin_paced, end, a_fast_pace_is_kept) {
 	assert_in_range(out_count, 190, 201);
 }
 
+/* A message is made ready while the one before is delivered. */
+TEST_IN(begin_paced, end, a_narrow_window_keeps_up) {
+	pace_settings.limit = (struct rate_limit){ .period_ns = S, .count = 10, .burst = 1 };
+	window_is("p.example", 1);
+	hold(0, 300);
+	for (unsigned i = 0, read = 0; i < 500; i++) {
+		go_on(20 * MS);
+		/* a turn later */
+		while (i % 2 == 0 && read < out_count)
+			sent(out[read++], "p.example");
+	}
+	assert_in_range(out_count, 90, 101);
+}
+
 TEST_IN(begin_paced, end, the_addresses_of_a_message_are_in_its_pass) {
 	uint64_t word = 0;
 
