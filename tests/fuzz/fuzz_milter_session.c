@@ -42,7 +42,8 @@
 	"match = [ \"*\" ]; hold_at = 9; refuse_at = 8; client = { sessions = 2; }; } );\n"
 #endif
 #define CLIENTS		4
-#define WAIT_S		20
+#define WAIT_S		1
+#define NUDGES		20
 #define HEARD_MOST	65536
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -105,15 +106,20 @@ static unsigned open_sessions(void) {
 
 /* --- a client ---------------------------------------------------------------------------------- */
 
-static void client_open(struct client *c) {
+static int connection(void) {
 	const struct timeval limit = { .tv_sec = WAIT_S };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0);
+	MUST(connect(fd, (struct sockaddr *)&place,
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)) == 0);
+	return fd;
+}
+
+static void client_open(struct client *c) {
 	if (c->fd >= 0)
 		return;
-	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	MUST(setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0);
-	MUST(connect(c->fd, (struct sockaddr *)&place,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6)) == 0);
+	c->fd = connection();
 	c->orderly = true;
 	c->last = 0;
 	c->asked = c->answered = 0;
@@ -155,9 +161,15 @@ static void take_answers(struct client *c) {
 
 /* False: it has ended. */
 static bool client_hears(struct client *c) {
-	ssize_t n = recv(c->fd, c->heard + c->length, sizeof(c->heard) - c->length, 0);
+	ssize_t n;
 
-	MUST(n >= 0 || errno == ECONNRESET);	/* else nothing came for so long */
+	/* with all workers in the middle of packets libmilter (8.17.1) forgets now and then that
+	 * it has one more connection, until the next one comes */
+	for (unsigned i = 0; (n = recv(c->fd, c->heard + c->length, sizeof(c->heard) - c->length,
+	    0)) < 0 && errno != ECONNRESET; i++) {
+		MUST(i < NUDGES);
+		close(connection());
+	}
 	if (n <= 0)
 		return false;
 	c->length += (size_t)n;
