@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "segment/destination/destination_table.h"
 #include "segment/file/name.h"
@@ -400,7 +401,7 @@ static enum learned_copied look_again(const struct learned *table,
 	enum learned_copied result = LEARNED_NOTHING;
 	const _Atomic uint64_t *slot;
 
-	if (!learned_lock(table, key, 0))
+	if (!learned_lock(table, key, clock_now_ns()))
 		return LEARNED_TORN;
 	slot = learned_find(table, key);
 	if (slot != NULL) {

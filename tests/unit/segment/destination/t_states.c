@@ -66,6 +66,22 @@ TEST_IN(site_begin, site_end, what_was_not_stored_did_not_happen) {
 	assert_string_equal(found.reason, "once");
 }
 
+/* Who waits for him in vain notes since when he holds the lock: after 5 s it would be another's. */
+TEST_IN(site_begin, site_end, a_writer_that_stands_still_keeps_its_lock_though_somebody_reads) {
+	struct destination_window found;
+	struct state_lock writer, other;
+
+	begin("a.example", 5, NULL);
+	assert_int_equal(lock_it("a.example", STATES_KNOWN_ONLY, &writer), STATES_HELD);
+	atomic_fetch_add(&writer.slot[1], UINT64_C(1) << 32);	/* in the middle of a change */
+	assert_false(find("a.example", &found));
+	assert_int_equal(lock_it("a.example", STATES_KNOWN_ONLY, &other), STATES_BUSY);
+	assert_int_equal(lock_it("a.example", STATES_KNOWN_ONLY, &other), STATES_BUSY);
+	atomic_fetch_add(&writer.slot[1], UINT64_C(1) << 32);
+	states_unlock(&writer);
+	assert_true(find("a.example", &found));
+}
+
 TEST_IN(site_begin, site_end, names_are_domains_providers_and_relays) {
 	static const char *const good[] = { "example.com", "provider:google",
 		"[127.0.0.1]:10024", "[2001:db8::1]:25", "class:bulk" };
