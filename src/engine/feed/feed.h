@@ -72,7 +72,7 @@ struct feed_told_line {
 /* Such a line; of `delivery` queue_id, list and delay_ms count. */
 void engine_feed_told(struct engine *engine, const struct delivery *delivery,
     const struct feed_told_line *line, const struct feed_origin *origin);
-/* All logs were read to their ends, as they were at `ns` (segment/told.h). */
+/* All logs were read to their ends, as they were at `ns` (segment/queue/told.h). */
 void engine_feed_reached(struct engine *engine, int64_t ns);
 
 /* Results that wait for others to end are judged when those did, or when they have

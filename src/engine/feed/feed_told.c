@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
  * PURPOSE  Lines about deliveries of a driven Sendmail, for the queue role.
- * MODEL    segment/told.h; what is not said in a form that leaves no doubt goes along as such,
+ * MODEL    segment/queue/told.h; what is not said in a form that leaves no doubt goes along as such,
  *          as it may take back what was.
  * ERRORS   Where there is no room the line is left out, and counted.
  * THREADS  One.
