@@ -15,9 +15,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "segment/file/lock.h"
 #include "tests/machine/fiber.h"
 #include "tests/machine/senders.h"
 #include "tests/machine/world.h"
+
+#define LATE_NS (30 * NS_PER_SECOND)	/* of who was stopped on the way */
 
 #ifndef SYS_futex
 #define SYS_futex SYS_futex_time64
@@ -30,6 +33,8 @@ ssize_t __wrap_getrandom(void *out, size_t bytes, unsigned flags);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 int __wrap_sched_yield(void);
+enum lock_result __wrap_lock_acquire(struct lock *lock, int64_t now_ns);
+enum lock_result __real_lock_acquire(struct lock *lock, int64_t now_ns);
 bool __wrap_process_is_over(pid_t pid, uint64_t start_ticks);
 int __wrap_usleep(useconds_t us);
 long __wrap_syscall(long number, ...);
@@ -109,6 +114,16 @@ int __wrap_usleep(useconds_t us) {
 bool __wrap_process_is_over(pid_t pid, uint64_t start_ticks) {
 	(void)start_ticks;
 	return sender_is_over((int32_t)pid);
+}
+
+/* By a time that is none a lock would be taken from who holds it. */
+enum lock_result __wrap_lock_acquire(struct lock *lock, int64_t now_ns) {
+	int64_t ago_ns = fibers_now_ns() - now_ns;
+
+	if (process_current() != NULL && (ago_ns < 0 || ago_ns > LATE_NS))
+		world_fail("time", "%s wants a lock as of %lld", process_current()->name,
+		    (long long)now_ns);
+	return __real_lock_acquire(lock, now_ns);
 }
 
 int __wrap_sched_yield(void) {
