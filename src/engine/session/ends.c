@@ -19,24 +19,37 @@
 #define LATE_MAX	65536
 #define LATE_FIRST	64
 
-/* What was said before of the same slot is over, or has become this one: without it a session whose
- * port came again as often as its serial counts would be taken for the first of them. */
-static bool replace_earlier(struct late_ends *late, const struct late_end *end) {
-	for (size_t i = late->count; i > 0 && late->count - i < LATE_FIRST; i--) {
-		struct late_end *earlier = &late->list[i - 1];
+/* A word that was late when it was said: its slot had the next session by then, or another
+ * connection of the same tuple. */
+static bool is_late(const struct late_end *end) {
+	uint16_t part = end->outright ? 0 : asked_part(end->owner);
 
-		if (earlier->ref.slot == end->ref.slot && earlier->owner == end->owner &&
-		    earlier->outright == end->outright) {
-			*earlier = *end;
+	return ((end->ref.serial ^ end->serial) & (uint16_t)(~SESSION_SERIAL_ASKED | part)) != 0;
+}
+
+/* Of one session the last word counts: without that one whose port came again as often as its serial
+ * counts would be taken for the first of them.  `again`: this one was put off before, and the other
+ * is the later word. */
+static bool is_kept(struct late_ends *late, const struct late_end *end, bool again) {
+	for (size_t i = late->count; i > 0 && late->count - i < LATE_FIRST; i--) {
+		struct late_end *other = &late->list[i - 1];
+
+		if (other->ref.slot == end->ref.slot && other->owner == end->owner &&
+		    other->outright == end->outright && (other->ref.serial | SESSION_SERIAL_ASKED) ==
+			(end->ref.serial | SESSION_SERIAL_ASKED)) {
+			if (!again)
+				*other = *end;
 			return true;
 		}
 	}
 	return false;
 }
 
-static void keep_for_later(struct late_ends *late, const struct late_end *end) {
+static void keep_for_later(struct late_ends *late, const struct late_end *end, bool again) {
+	if (is_late(end))
+		return;
 	pthread_mutex_lock(&late->mutex);
-	if (replace_earlier(late, end)) {
+	if (is_kept(late, end, again)) {
 		pthread_mutex_unlock(&late->mutex);
 		return;
 	}
@@ -169,7 +182,7 @@ static void end_now_or_later(struct engine *engine,
     const struct generation *generation, const struct late_end *end,
     int64_t now_ns) {
 	if (!try_end(engine, generation, end, now_ns))
-		keep_for_later(&engine->late, end);
+		keep_for_later(&engine->late, end, false);
 }
 
 void engine_session_ended(struct engine *engine,
@@ -183,7 +196,8 @@ void engine_session_ended(struct engine *engine,
 void engine_session_close(struct engine *engine, const struct session_ref *ref,
     int64_t now_ns) {
 	end_now_or_later(engine, NULL,
-	    &(struct late_end){ .ref = *ref, .outright = true }, now_ns);
+	    &(struct late_end){ .ref = *ref, .outright = true, .serial = serial_now(engine, ref) },
+	    now_ns);
 }
 
 void ends_retry(struct engine *engine, const struct generation *generation,
@@ -199,7 +213,8 @@ void ends_retry(struct engine *engine, const struct generation *generation,
 	late->count = late->size = 0;
 	pthread_mutex_unlock(&late->mutex);
 	for (size_t i = 0; i < count; i++)
-		end_now_or_later(engine, generation, &list[i], now_ns);
+		if (!try_end(engine, generation, &list[i], now_ns))
+			keep_for_later(late, &list[i], true);
 	free(list);
 }
 

@@ -150,6 +150,27 @@ TEST_IN(set_up, tear_down, a_word_put_off_by_a_lock_does_not_end_the_next_sessio
 	assert_int_equal(open_sessions(), 0);
 }
 
+/* The policy connection of an earlier session of the slot comes to its next one only now. */
+TEST_IN(set_up, tear_down, a_word_put_off_by_a_lock_is_not_forgotten_for_a_late_word_of_its_slot) {
+	const struct question question = site_question("192.0.2.1", 1001, NULL);
+	const struct session_key key = { question.client, 1001, SESSION_INBOUND };
+	struct answer first, second;
+	struct session_lock lock;
+
+	ask(&question, &first);
+	engine_session_ended(site.engine, site.generation, &first.session, OWNER_POLICY, now_ns);
+	ask(&question, &second);
+	assert_int_equal(first.session.slot, second.session.slot);
+	sessions_aim(site.segment, &key, now_ns, &lock);
+	assert_true(sessions_lock(&lock));
+	engine_session_ended(site.engine, site.generation, &second.session, OWNER_POLICY, now_ns);
+	engine_session_ended(site.engine, site.generation, &first.session, OWNER_POLICY, now_ns);
+	sessions_unlock(&lock);
+	assert_int_equal(open_sessions(), 1);
+	engine_heartbeat(site.engine, now_ns);
+	assert_int_equal(open_sessions(), 0);
+}
+
 TEST_IN(set_up, tear_down, a_word_put_off_by_a_lock_ends_its_session_later) {
 	struct class_record *class = site_class(&site, "all");
 	const struct question question = site_question("192.0.2.1", 1001, NULL);
