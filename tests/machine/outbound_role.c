@@ -19,7 +19,7 @@ static void outbound_ask(const struct generation *generation, struct policy_link
 
 	snprintf(recipient, sizeof(recipient), "u%u@%s", link->letter, domain);
 	question.recipient_length = strlen(recipient);
-	mail_queue_id(link->identity.pid, id, sizeof(id));
+	mail_queue_id((uint32_t)link->identity.pid, id, sizeof(id));
 	question.queue_id_length = strlen(id);
 	if (connected) {
 		question.stage = OUTBOUND_CONNECTED;

@@ -144,7 +144,7 @@ static void sender_begins(struct sender *sender, unsigned letter) {
 		.domain = MAIL_SENDERS_FROM + letter % MAIL_SENDERS_DOMAINS,
 		.turn = sender->turn + 1 };
 	link->sender = sender;
-	link->identity = (struct process_identity){ .pid = (uint32_t)sender->pid,
+	link->identity = (struct process_identity){ .pid = sender->pid,
 		.start_ticks = (uint32_t)sender->pid * 7u };
 	link->domain = sender->domain;
 	link->letter = letter;
