@@ -429,22 +429,23 @@ uint32_t judge_reply(struct judge *judge, uint32_t provider, struct reply *reply
 void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d,
     struct judgement *out) {
 	const struct generation *g = judge->generation;
-	struct span transport, name;
+	struct span transport, name = d->program;
 	size_t rest = 0;
 
 	memset(out, 0, sizeof(*out));
 	out->owner.provider = JUDGE_NONE;
 	out->rule = JUDGE_NONE;
 	reply_judge(d, &out->reply);
-	if (d->source == DELIVERY_OF_POSTFIX)
+	if (d->source == DELIVERY_OF_POSTFIX) {
 		out->mta = judge_postfix(g, mtas, d->program, &rest);
-	else if (d->source == DELIVERY_OF_SENDMAIL)
+		name = (struct span){ name.text + rest, name.length - rest };
+	} else if (d->source == DELIVERY_OF_SENDMAIL) {
 		out->mta = find_sendmail(g, mtas, d->program);
-	else
+	} else {
 		out->mta = find_first(g, mtas);
+	}
 	if (out->mta == GENERATION_MTAS_MAX && d->source != DELIVERY_OF_OTHER)
 		return;
-	name = (struct span){ d->program.text + rest, d->program.length - rest };
 	if (d->source == DELIVERY_OF_POSTFIX && !is_relay_probe(g, d, name, out)) {
 		out->lane = lane_of(name, &transport);
 		/* the lane of address verification probes clones the same transport */
