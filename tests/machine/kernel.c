@@ -147,9 +147,10 @@ uint32_t tcps_ended(uint32_t class_index, int64_t since_ns) {
 }
 
 bool tcp_may_count(const struct tcp *tcp, uint32_t class_index) {
-	return tcp->heard == HEARD_ADMIT ? tcp->class_index == class_index :
+	/* who was let go may have been adopted, in the class of his address */
+	return tcp->let_go || (tcp->heard == HEARD_ADMIT ? tcp->class_index == class_index :
 	    tcp->heard == HEARD_FAILED_OPEN || tcp->heard == HEARD_NOTHING ||
-	    tcp->heard == HEARD_DEFER;
+	    tcp->heard == HEARD_DEFER);
 }
 
 /* In its class: an earlier one of the same tuple may have been adopted, into another. */
