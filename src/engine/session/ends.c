@@ -130,8 +130,9 @@ static bool end_or_mark(struct engine *engine, const struct generation *generati
 					: &session->policy_socket) = 0;
 	/* a milter that still holds the session knows better than a policy
 	 * connection */
-	keep = was_joined(end, session) || (session->milter_owner != 0 &&
-	    incarnation_lives(engine->segment, session->milter_owner));
+	keep = (was_joined(end, session) && session->policy_owner != 0) ||
+	    (session->milter_owner != 0 &&
+		incarnation_lives(engine->segment, session->milter_owner));
 	if (!keep && lives && kernel_decides(engine, generation, session, owner)) {
 		session->control.flags |= SESSION_FLAG_ENDED_HINT;
 		keep = true;
