@@ -11,19 +11,23 @@
 #include "segment/hints/lane_uses.h"
 #include "segment/hints/paced.h"
 
+/* Else there is nothing to take, and results alone are counted. */
+static bool is_in_force(const struct pace *pace, const struct window_rules *rules) {
+	return rules->pace.limit.count > 0 || pace_is_learned(pace);
+}
+
 int64_t windows_pace_take_held(struct state_lock *lock, const struct window_rules *rules,
     int64_t now_ns) {
 	struct pace *pace = &lock->state.pace;
 
-	/* without one there is nothing to take, and results alone are counted */
-	if (!rules->is_paced && !pace_is_learned(pace))
+	if (!is_in_force(pace, rules))
 		return 0;
 	return pace_take(pace, &rules->pace, now_ns);
 }
 
 void windows_pace_count(struct state_lock *lock, const struct window_rules *rules,
     const struct window_owner *owner, int64_t now_ns) {
-	if ((rules->is_paced || pace_is_learned(&lock->state.pace)) &&
+	if (is_in_force(&lock->state.pace, rules) &&
 	    paced_find(lock->segment, lane_uses_hash(lock->segment, owner->name,
 		strlen(owner->name)), now_ns) == NULL)
 		(void)windows_pace_take_held(lock, rules, now_ns);
