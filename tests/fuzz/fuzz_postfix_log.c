@@ -49,7 +49,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		return 0;
 	if (size > 0)
 		memcpy(line, data, size);
-	switch (mail_log_scan(line, size, &out)) {
+	(void)mail_log_scan(line, size, &out);
+	/* Sendmail's: fuzz_sendmail_log */
+	if (out.kind != LOG_LINE_FOREIGN && out.daemon.length == out.program.length) {
+		free(line);
+		return 0;
+	}
+	switch (out.kind) {
 	case LOG_LINE_DELIVERY:
 		check_delivery(&out, line, size);
 		break;
