@@ -11,7 +11,7 @@ from lib.postern import one_class
 from lib.sink import Sink
 from lib.testing import main
 
-PORT, COUNT, AT_ONCE = 2025, 60, 2
+PORT, COUNT, AT_ONCE = 2025, 36, 2
 HOSTS = {"198.51.100.11": "slow.example"}
 PROVIDERS = "/run/t/providers.conf"
 RULES = """version = 1; replies = ( { name = "slow"; match = "too fast"; class = "remote-throttle";
