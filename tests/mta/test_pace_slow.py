@@ -117,7 +117,7 @@ def body(test):
     """--rounds N (soak): N messages."""
     test.deaths_expected = True
     world = World(test)
-    taught(test, world, test.rounds or 60)
+    taught(test, world, test.rounds or 44)
     seen(test, world)
     kept(test, world)
 
