@@ -69,19 +69,6 @@ const struct address *world_server(void) {
 	return &server;
 }
 
-/* Dumps cannot tell it from the one before, if none came in between. */
-static bool seems_shown(const struct tcp *tcp) {
-	for (unsigned i = 0; i < PAST_MAX; i++) {
-		const struct tcp *past = &kernel.past[i];
-
-		if (past->shown && fibers_now_ns() - past->since_ns < NS_PER_SECOND &&
-		    past->client_port == tcp->client_port &&
-		    address_equal(&past->client, &tcp->client))
-			return true;
-	}
-	return false;
-}
-
 struct tcp *tcp_begin(struct draws *draws) {
 	for (unsigned i = 0; i < TCP_MAX; i++) {
 		struct tcp new = { .state = TCP_WAITING, .since_ns = fibers_now_ns() };
@@ -99,7 +86,6 @@ struct tcp *tcp_begin(struct draws *draws) {
 			    address_equal(&tcps[k].client, &new.client))
 				tcps[k].state = TCP_FREE;
 		new.number = ++kernel.next_tcp;
-		new.shown = seems_shown(&new);
 		tcps[i] = new;
 		return &tcps[i];
 	}
@@ -169,7 +155,7 @@ static bool is_saved(const struct tcp *tcp, const char *saved,
 
 void tcps_are_lost(const char *saved, const struct generation *generation) {
 	for (unsigned i = 0; i < TCP_MAX; i++)
-		tcps[i].let_go |= tcps[i].state == TCP_OPEN && 
+		tcps[i].let_go |= tcps[i].state == TCP_OPEN &&
 		    !is_saved(&tcps[i], saved, generation);
 }
 

@@ -4,11 +4,12 @@
  * several roles that are interrupted, stopped and killed at any load and store, a kernel that
  * lies, mail servers that ask.  The same seed is the same run.
  *
- *	machine [-n SEEDS] [-s FIRST] [-t SECONDS] [-w NAME=NUMBER,...] [-v] [-d] [-k]
+ *	machine [-n SEEDS] [-s FIRST] [-t SECONDS] [-w NAME=NUMBER,...] [-v] [-d] [-k | -1]
  *
  *	Without options: what fits in 15 seconds, from SEED or 1 on, the first of them twice.
  *	-t  ends after so many seconds; -w changes the plan; -v shows the events;
- *	-d  each seed is run twice and must give the same digest; -k  does not shrink, and goes on
+ *	-d  each seed is run twice and must give the same digest; -k  does not shrink, and goes on;
+ *	-1  does not shrink, and ends
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +30,7 @@
 #define SHRINKS_MAX 400
 #define SHORT_SEEDS 200
 #define TWICE 20
+#define SEED_SECONDS 20		/* of the processor: no seed that ends takes one */
 
 static const char classes[] =
     "classes = ( "
@@ -136,6 +139,7 @@ static void run(const struct plan *plan, bool tells, struct outcome *outcome) {
 	if (pipe(fds) != 0 || (pid = fork()) < 0)
 		abort();
 	if (pid == 0) {
+		(void)setrlimit(RLIMIT_CPU, &(struct rlimit){ SEED_SECONDS, SEED_SECONDS });
 		close(fds[0]);
 		world_run(plan, generation, tells, fds[1]);
 	}
@@ -232,10 +236,10 @@ int main(int argc, char **argv) {
 	unsigned long long seeds = argc == 1 ? SHORT_SEEDS : 1000000000, done = 0;
 	unsigned long long first = from == NULL ? 1 : strtoull(from, NULL, 10);
 	double began, spent, most = 1e18;
-	bool tells = false, twice = false, shrinks = true, good = true;
+	bool tells = false, twice = false, shrinks = true, goes_on = false, good = true;
 	int option;
 
-	while ((option = getopt(argc, argv, "n:s:t:w:vdk")) != -1) {
+	while ((option = getopt(argc, argv, "n:s:t:w:vdk1")) != -1) {
 		switch (option) {
 		case 'n': seeds = strtoull(optarg, NULL, 10); break;
 		case 's': first = strtoull(optarg, NULL, 10); break;
@@ -243,7 +247,8 @@ int main(int argc, char **argv) {
 		case 'w': change = optarg; break;
 		case 'v': tells = true; break;
 		case 'd': twice = true; break;
-		case 'k': shrinks = false; break;
+		case 'k': shrinks = !(goes_on = true); break;
+		case '1': shrinks = false; break;
 		default: return 2;
 		}
 	}
@@ -251,7 +256,7 @@ int main(int argc, char **argv) {
 		return 1;
 	compile();
 	began = real_seconds();
-	for (; (good || !shrinks) && done < seeds && real_seconds() - began < most; done++)
+	for (; (good || goes_on) && done < seeds && real_seconds() - began < most; done++)
 		good &= one_seed(first + done, tells, twice || (argc == 1 && done < TWICE), shrinks);
 	spent = real_seconds() - began;
 	clear();

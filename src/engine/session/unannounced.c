@@ -2,8 +2,8 @@
 /*
  * PURPOSE  Memory of unannounced connections.
  * MODEL    Two maps: that of the dump before, and that which this dump fills.  What is not
- *          noted again is thereby forgotten.  A connection's hash, which is keyed, is taken
- *          for the connection.
+ *          noted again is thereby forgotten, and what the kernel says has ended.  A
+ *          connection's hash, which is keyed, is taken for the connection.
  * THREADS  The keeper's one.
  */
 #include "engine/session/witness_internal.h"
@@ -58,14 +58,31 @@ void unannounced_begin(struct unannounced *unannounced) {
 	map_clear(&unannounced->maps[unannounced->current]);
 }
 
-int64_t unannounced_note(struct unannounced *unannounced,
-    const struct connection *connection, int64_t now_ns) {
-	struct map *map = &unannounced->maps[unannounced->current];
+static uint64_t hash_of(const struct unannounced *unannounced,
+    const struct connection *connection) {
 	const struct ends ends = { .client = connection->client,
 		.server = connection->server,
 		.client_port = connection->client_port,
 		.server_port = connection->server_port };
-	uint64_t hash = siphash13(&unannounced->key, &ends, sizeof(ends));
+
+	return siphash13(&unannounced->key, &ends, sizeof(ends));
+}
+
+void unannounced_forget(struct unannounced *unannounced, const struct connection *connection) {
+	uint64_t hash = hash_of(unannounced, connection);
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct map_cell *cell = map_find(&unannounced->maps[i], hash);
+
+		if (cell != NULL)
+			map_remove(&unannounced->maps[i], cell);
+	}
+}
+
+int64_t unannounced_note(struct unannounced *unannounced,
+    const struct connection *connection, int64_t now_ns) {
+	struct map *map = &unannounced->maps[unannounced->current];
+	uint64_t hash = hash_of(unannounced, connection);
 	const struct map_cell *earlier;
 	struct map_cell *cell;
 

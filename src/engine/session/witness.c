@@ -505,6 +505,8 @@ void witness_destroyed(struct witness *witness,
 			witness->early = true;
 		return;
 	}
+	if (!which->outbound)
+		unannounced_forget(witness->unannounced, which);
 	if (find_by_key(witness, which, now_ns, &ref, &session) ||
 	    (!which->outbound && find_carried(witness, which, now_ns, &ref, &session)))
 		proof_destroyed(witness, generation, &ref, &session, which,

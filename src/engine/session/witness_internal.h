@@ -215,4 +215,7 @@ void unannounced_begin(struct unannounced *unannounced);
 int64_t unannounced_note(struct unannounced *unannounced,
     const struct connection *connection, int64_t now_ns);
 
+/* It has ended: the next one from its port is another. */
+void unannounced_forget(struct unannounced *unannounced, const struct connection *connection);
+
 #endif

@@ -52,6 +52,20 @@ TEST_IN(set_up, tear_down, what_was_there_before_the_gap_is_not_adopted) {
 	assert_int_equal(open_in_dump("all"), 0);
 }
 
+TEST_IN(set_up, tear_down, what_began_in_a_gap_is_adopted_though_its_port_was_another_s_just_before) {
+	kernel_has("192.0.2.1", 1001);
+	dump();
+	/* which ends, and is told: one dump shows it, the next one its successor */
+	kernel_count = 0;
+	destroyed("192.0.2.1", 1001);
+	pass(100);
+	kernel_has("192.0.2.1", 1001);
+	gap(-50, 200);
+	pass(300);
+	dumps(3);
+	assert_int_equal(open_of("all"), 1);
+}
+
 TEST_IN(set_up, tear_down, what_begins_long_after_the_gap_is_not_adopted) {
 	gap(-3000, -1001);
 	kernel_has("192.0.2.1", 1001);
