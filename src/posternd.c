@@ -52,6 +52,11 @@
 #else
 #define CLUSTER_NOTE	" --disable-cluster"
 #endif
+#ifdef WITH_PACE
+#define PACE_NOTE	""
+#else
+#define PACE_NOTE	" --disable-pace"
+#endif
 
 struct options {
 	const char *config_file;
@@ -102,7 +107,7 @@ static int parse_options(int argc, char **argv, struct options *options) {
 			break;
 		case 'V':
 			puts("posternd " PACKAGE_VERSION FAILPOINTS_NOTE ACCOUNTS_NOTE QUEUE_NOTE
-			    CLUSTER_NOTE);
+			    CLUSTER_NOTE PACE_NOTE);
 			return finish_output(EX_OK);
 		case 'h':
 			fputs(usage_text, stdout);

@@ -77,6 +77,13 @@ int lab_usage(const struct lab *lab, const char *format, ...) {
 	return EX_USAGE;
 }
 
+#ifndef WITH_PACE
+int lab_PACE(struct lab *lab) {
+	(void)lab;
+	return lab_complain(EX_UNAVAILABLE, "pace: built without paces");
+}
+#endif
+
 #ifndef WITH_QUEUE
 int lab_QUEUE(struct lab *lab) {
 	(void)lab;

@@ -167,7 +167,7 @@ struct generation_reply_rule {
 	uint8_t has_class;
 	uint8_t class;		/* enum result_class, if has_class */
 	uint8_t action;		/* enum reply_action */
-	uint8_t reserved;
+	uint8_t pace_alone;	/* of SLOW: the window does not hear of it */
 	uint32_t ceiling;	/* of CEILING: 1 or more */
 	uint32_t count;		/* so many within period_ns before anything is done: 1 or more */
 	uint32_t pace;		/* of SLOW: struct pace_settings without a limit; else 0 */

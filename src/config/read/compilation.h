@@ -106,9 +106,11 @@ uint32_t compile_window_group(struct compilation *c, const config_setting_t *gro
 /* providers.c: the file that `providers` names. */
 void compile_providers(struct compilation *c);
 
-/* slow.c: the struct pace_settings of a rule with action slow; of others 0. */
-uint32_t compile_slow(struct compilation *c, const config_setting_t *group,
-    enum reply_action action);
+/* paces.c: the pace of a rule with action slow; is that of a group of destinations sound? */
+void compile_slow(struct compilation *c, const config_setting_t *group,
+    struct generation_reply_rule *rule);
+void compile_pace(struct compilation *c, const config_setting_t *group,
+    const struct rate_limit *pace);
 
 /* listeners.c: fills the table of listeners. */
 void compile_listeners(struct compilation *c);

@@ -124,7 +124,7 @@ static void read_rule(struct providers_work *w, const config_setting_t *group,
 		rule->period_ns = value.period_ns;
 	}
 	check_action(c, group, rule);
-	rule->pace = compile_slow(c, group, (enum reply_action)rule->action);
+	compile_slow(c, group, rule);
 	if (rule->pattern != 0) {
 		const char *pattern = block_at(&c->block, rule->pattern);
 

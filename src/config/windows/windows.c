@@ -207,24 +207,13 @@ static void add_destinations(struct compilation *c, struct mask_set *set,
 		mask_set_read(c, set, match, "destinations.match", owner, destination_mask);
 }
 
-static void check_pace(struct compilation *c, const config_setting_t *group,
-    const struct rate_limit *pace) {
-	const config_setting_t *where = compilation_member(group, "pace");
-	const config_setting_t *burst = compilation_member(group, "pace_burst");
-
-	if (where == NULL && burst != NULL)
-		complain(c, burst, "destinations.pace_burst needs pace");
-	if (pace->count > 0 && !generation_pace_is_sound(pace))
-		complain(c, where, "destinations.pace: must be between \"1/1d\" and \"1000/1s\"");
-}
-
 static struct generation_destinations compile_group(struct compilation *c,
     const config_setting_t *group) {
 	struct generation_destinations out = { .window = 0 };
 
 	out.file = compilation_place(c, group, &out.line);
 	compilation_store(c, BOOK_MAIN, "destinations[]", group, &out);
-	check_pace(c, group, &out.pace);
+	compile_pace(c, group, &out.pace);
 	out.window = compile_window_group(c, compilation_member(group, "destinations[].window"));
 	if (out.window == 0 && compilation_member(group, "pace") == NULL && !c->block.failed)
 		note(c, group, "destinations: a group sets nothing; set window or pace");

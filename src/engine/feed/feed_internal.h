@@ -166,7 +166,13 @@ struct feed_learning {
 /* feed_pace.c */
 
 /* Lets the pace learn: inside the transaction, once it is known whether the rule fires. */
+#ifdef WITH_PACE
 void feed_pace(struct feed_learning *learning);
+#else
+static inline void feed_pace(struct feed_learning *learning) {
+	(void)learning;
+}
+#endif
 
 /* feed_late.c */
 

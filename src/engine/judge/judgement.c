@@ -154,7 +154,7 @@ bool judge_teaches(const struct generation *generation, const struct judgement *
 		return true;
 	rule = generation_reply_rule(generation, judgement->rule);
 	return rule->action != REPLY_ACTION_ALERT &&
-	    (rule->action != REPLY_ACTION_SLOW || rule->has_class);
+	    rule->pace_alone == 0;
 }
 
 enum judged_weight judged_weight(enum result_class class) {

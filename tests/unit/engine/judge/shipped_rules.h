@@ -45,6 +45,8 @@ static inline const char *action_of(uint32_t rule) {
 		return "suspend";
 	case REPLY_ACTION_HOLD_RECIPIENT:
 		return "hold";
+	case REPLY_ACTION_SLOW:
+		return "slow";
 	default:
 		return "none";
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * What a reply rule with action slow says of the pace: by, floor and up.  The law is
- * policy/window/pace.h.
+ * Paces: of destinations, and what a reply rule with action slow says of them (by, floor and up).
+ * The law is policy/window/pace.h.
  */
 #include <string.h>
 
@@ -63,18 +63,18 @@ static void check_unused(struct compilation *c, const config_setting_t *group) {
 	}
 }
 
-uint32_t compile_slow(struct compilation *c, const config_setting_t *group,
-    enum reply_action action) {
+void compile_slow(struct compilation *c, const config_setting_t *group,
+    struct generation_reply_rule *rule) {
 	struct pace_settings settings = pace_defaults;
 	struct setting_value by, floor, up;
 
-	if (action != REPLY_ACTION_SLOW) {
+	if (rule->action != REPLY_ACTION_SLOW) {
 		check_unused(c, group);
-		return 0;
+		return;
 	}
 	if (!value_of(group, "replies[].by", &by) || !value_of(group, "replies[].floor", &floor) ||
 	    !value_of(group, "replies[].up", &up))
-		return 0;	/* check.c has said so */
+		return;	/* check.c has said so */
 	settings.floor = (struct rate_limit){ .count = (uint32_t)floor.number,
 		.period_ns = floor.period_ns };
 	if (!text_to_share(by.text, &settings.by))
@@ -83,5 +83,20 @@ uint32_t compile_slow(struct compilation *c, const config_setting_t *group,
 		refuse(c, group, "up", up.text, "a rise such as \"10%/10m\"");
 	else
 		check(c, group, &settings);
-	return block_store(&c->block, &settings, sizeof(settings));
+	rule->pace = block_store(&c->block, &settings, sizeof(settings));
+	if (rule->has_class)
+		return;
+	rule->class = RESULT_REMOTE_THROTTLE;
+	rule->has_class = rule->pace_alone = true;
+}
+
+void compile_pace(struct compilation *c, const config_setting_t *group,
+    const struct rate_limit *pace) {
+	const config_setting_t *where = compilation_member(group, "pace");
+	const config_setting_t *burst = compilation_member(group, "pace_burst");
+
+	if (where == NULL && burst != NULL)
+		complain(c, burst, "destinations.pace_burst needs pace");
+	if (pace->count > 0 && !generation_pace_is_sound(pace))
+		complain(c, where, "destinations.pace: must be between \"1/1d\" and \"1000/1s\"");
 }
