@@ -15,6 +15,10 @@
  * Slow ones: deliveries that began after the first of the row and have ended; one of such
  * a level breaks the row, and some of lower levels confirm it.
  *
+ * Where many refusals mean nothing the window goes down by twice what an accepted delivery
+ * adds, and so stays where a third of them is refused: of several servers behind a balancer,
+ * where the good ones are nearly full.  Not below the initial window: less would not help.
+ *
  * Until a failure is believed, or its level is known (a log tells that late), it takes one
  * from the window: a limiter that fell refuses many meanwhile.  When the ceiling is found
  * the window is that; a chance failure's level, known late, gives its one back.  Not so
@@ -41,8 +45,9 @@
 #define TOLD_NS		(2 * SECOND / 5)	/* a mail server hears of a window so much later */
 #define OBEY_NS		SECOND		/* and has what it was given start for so long */
 #define ALIVE		(1.0 / 32)	/* of a failure, where others are accepted */
-#define DOUBT		(1.0 / 1024)	/* a chance that is not believed in */
+#define DOUBT		(1.0 / 131072)	/* a chance that is not believed in: an hour has thousands of rows */
 #define DOUBT_FRESH	(1.0 / 64)	/* the same where nothing speaks against it */
+#define NOISE_COST	2.0	/* accepted deliveries that one refused by chance takes back */
 
 /* Time in 20 ms, in a circle of 22 minutes. */
 static uint16_t tick(int64_t time_ns) {
@@ -185,9 +190,10 @@ static bool is_explained(const struct window *window, uint32_t level) {
 static void grow(struct window *window, const struct window_settings *settings,
     uint32_t busy) {
 	double part = 1.0 / window->concurrency;
+	uint32_t ahead = window_is_noisy(window) ? 1 : settings->initial;
 
 	if (window->concurrency >= window_most(window, settings) ||
-	    window->concurrency >= busy + settings->initial)
+	    window->concurrency >= busy + ahead)
 		return;
 	window->success = (float)(window->success + part);
 	if (window->success + part / 2 >= 1) {
@@ -195,6 +201,15 @@ static void grow(struct window *window, const struct window_settings *settings,
 		window->success -= 1;
 		window->failure = 0;
 	}
+}
+
+/* A refusal that is taken for noise, above the initial window. */
+static void lean_back(struct window *window, const struct window_settings *settings) {
+	window->success = (float)(window->success - NOISE_COST / window->concurrency);
+	if (window->success > -1)
+		return;
+	window->success += 1;
+	window_set(window, settings, window->concurrency - 1u);
 }
 
 static void suspect(struct window *window, const struct window_settings *settings) {
@@ -383,10 +398,14 @@ static void hear_failure(struct window *window, const struct window_settings *se
 		(void)count_failure(window, settings, level < 2 ? 1 : ALIVE, now_ns, change);
 		return;
 	}
+	if (hear_refusal(window, settings, level, start_ns, now_ns) ||
+	    count_failure(window, settings, ALIVE, now_ns, change))
+		return;
 	/* Not believed yet: it is tried with less until the row breaks. */
-	if (!hear_refusal(window, settings, level, start_ns, now_ns) &&
-	    !count_failure(window, settings, ALIVE, now_ns, change) && !window_is_noisy(window))
+	if (!window_is_noisy(window))
 		window_set(window, settings, window->concurrency - 1u);
+	else if (window->ceiling == 0 && level > settings->initial && window->concurrency > 1)
+		lean_back(window, settings);
 }
 
 void window_probe_result(struct window *window, const struct window_settings *settings,

@@ -139,6 +139,30 @@ TEST_IN(begin_probe, NULL, probe_knows_chance) {
 }
 
 /* The first refusal is believed; then the burst that it was of is accepted. */
+/* A quarter is refused by chance: 9 in a row are believed (4^8 is less than 131072).  Each one
+ * above the initial window takes twice what an accepted delivery adds. */
+TEST_IN(begin_probe, NULL, a_bad_server_of_four_keeps_the_window_lower) {
+	b.window.concurrency = 8;
+	b.window.noise = 16384;
+	tell(&b, RESULT_OK, 8, 7, 2 * SECOND);
+	stands(&b, 8, 0.125, 0, 0);
+	b.now += 60 * SECOND;
+	b.window.noise = 16384;
+	for (int i = 0; i < 4; i++)
+		tell(&b, RESULT_SITE_FAILURE, 8, 7, SECOND / 20);
+	stands(&b, 8, -0.875, 0, 4 / 32.0 / 8);
+	tell(&b, RESULT_SITE_FAILURE, 5, 4, SECOND / 20);
+	stands(&b, 8, -0.875, 0, 5 / 32.0 / 8);
+	tell(&b, RESULT_SITE_FAILURE, 8, 7, SECOND / 20);
+	stands(&b, 7, -0.125, 0, 6 / 32.0 / 8);
+	assert_int_equal(b.window.ceiling, 0);
+	/* It is not raised far above what is used. */
+	tell(&b, RESULT_OK, 6, 5, 0);
+	stands(&b, 7, -0.125, 0, 0);
+	tell(&b, RESULT_OK, 7, 6, 0);
+	stands(&b, 7, -0.125 + 1 / 7.0, 0, 0);
+}
+
 TEST_IN(begin_probe, NULL, probe_corrects_itself) {
 	tell(&b, RESULT_SITE_FAILURE, 2, 4, SECOND / 20);
 	assert_int_equal(b.window.ceiling, 1);
