@@ -446,6 +446,18 @@ class Mail:
             f"transport_maps = static:smtp:[127.0.0.1]:{SINK}\nsmtpd_milters = inet:127.0.0.1:{FRONT}\n"))
         self.postfix.start(PORT)
 
+    def make_null(self, way, name):
+        """What libmilter and Postfix's side of it cost."""
+        service, path = service_of("milter"), "private/postern-milter"
+        self.postfix = Postfix(self.test, [service], name=name, main=MAIL_MAIN + (
+            f"transport_maps = static:smtp:[127.0.0.1]:{SINK}\n"))
+        del way
+        socket = self.postfix.spool / path
+        self.servers.append(self.test.spawn([BENCH / "null_milter", f"unix:{socket}"], "null_milter"))
+        self.test.wait_for(socket.exists, "null_milter listens")
+        socket.chmod(0o666)
+        self.postfix.start(PORT)
+
     def run(self, count):
         before, began = sum(map(cpu.used_ns, self.pids)), time.monotonic()
         done = self.postfix.delivered()
@@ -464,7 +476,7 @@ class Mail:
 
 def mail(test, count=1500):
     ways = {"": "Postfix alone", "policy": "Postern by policy", "milter": "Postern by milter",
-            "both": "Postern by both", "lanes": "Postern by lanes and hints, outbound",
+            "null": "a milter that does nothing", "both": "Postern by both", "lanes": "Postern by lanes and hints, outbound",
             "rspamd": "rspamd by milter, only its ratelimit"}
     runs = {way: [] for way in ways}
     for _ in range(test.arguments.runs):
