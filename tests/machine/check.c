@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/internal.h"
-#include "segment/decision/decisions.h"
 #include "tests/machine/senders.h"
 
 #define CLASSES_MAX 8
@@ -99,7 +98,7 @@ static uint32_t owned(uint16_t record) {
 #define LOOKS_NS (300 * NS_PER_MS)
 static void check_refusal(uint32_t class_index) {
 	const struct generation_class *class = generation_class(generation, class_index);
-	uint32_t count = tcps_ended(class_index, fibers_now_ns() - SEEN_NS) +
+	uint32_t count = tcps_ended(class_index, NULL, fibers_now_ns() - SEEN_NS) +
 	    owned((uint16_t)class->record) + senders_slots(segment, (uint16_t)class->record);
 
 	if (world_plan()->lies > 0)
@@ -134,17 +133,6 @@ static void check_limit(uint32_t class_index) {
 		    generation_text(generation, class->name), count, class->limits.inbound, names);
 }
 
-static void check_why(const struct tcp *tcp, const struct answer *answer) {
-	struct decided why;
-
-	if (answer->id == 0 || !decisions_find(segment, answer->id, &why) ||
-	    !decided_is_sound(&why) || why.client_port != tcp->client_port ||
-	    !address_equal(&why.client, &tcp->client) ||
-	    why.verdict != (uint8_t)answer->decision.verdict)
-		world_fail("why", "session %u: decision %llx is not there", tcp->number,
-		    (unsigned long long)answer->id);
-}
-
 /* A milter is told that it is known, and each recipient is asked about. */
 static bool is_deferred(const struct session_ref *ref) {
 	return ref->slot != 0 &&
@@ -164,10 +152,11 @@ void check_decision(struct policy_link *link, const struct answer *answer, bool 
 	world_log("session %u: %s: verdict %d reason %d count %u of %u", tcp->number,
 	    process_current()->name, (int)verdict,
 	    (int)answer->decision.reason, answer->decision.count, answer->decision.limit);
+	check_law(link, generation, answer, at_recipient);
 	if (answer->newly_decided && (verdict == VERDICT_REFUSE ||
 	    (verdict == VERDICT_DEFER && at_recipient) ||
 	    answer->decision.reason == REASON_UNUSABLE))
-		check_why(tcp, answer);
+		check_why(segment, tcp, generation, answer);
 	if (answer->decision.reason == REASON_UNUSABLE)
 		tcp->waited |= tcp->shown;
 	if (answer->decision.reason == REASON_UNUSABLE || answer->decision.reason == REASON_UNTRACKED)

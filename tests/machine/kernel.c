@@ -121,13 +121,14 @@ static void announce(void *argument) {
 	keeper_hear();
 }
 
-uint32_t tcps_ended(uint32_t class_index, int64_t since_ns) {
+uint32_t tcps_ended(uint32_t class_index, const struct address *client, int64_t since_ns) {
 	uint32_t count = 0;
 
 	for (uint32_t i = kernel.past_count; i > 0 && kernel.past_count - i < PAST_MAX; i--) {
 		const struct tcp *past = &kernel.past[(i - 1) % PAST_MAX];
 
-		count += past->since_ns >= since_ns && tcp_may_count(past, class_index);
+		count += past->since_ns >= since_ns && tcp_may_count(past, class_index) &&
+		    (client == NULL || address_equal(client, &past->client));
 	}
 	return count;
 }

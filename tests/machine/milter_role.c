@@ -33,9 +33,10 @@ static void on_connect(struct role *role, const struct generation *generation,
 	struct answer answer;
 
 	owner_proof(&question, link->socket);
+	engine_session_open(role->engine, generation, &question, clock_now_ns(), &answer);
+	/* not one that dies of the question: nothing tells of that */
 	if (link->tcp->number == link->number)
 		link->tcp->at_milter = true;
-	engine_session_open(role->engine, generation, &question, clock_now_ns(), &answer);
 	link->session.ref = answer.session;
 	decision_log(role->engine, generation, &question, &answer, DECISION_AT_CONNECT);
 	refused = answer.decision.verdict == VERDICT_REFUSE;

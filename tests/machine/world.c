@@ -95,6 +95,9 @@ static void step_wall(void *argument) {
 
 static void tell_news(void *context, const struct journal_news *news) {
 	(void)context;
+	if (news->kind == JOURNAL_NEWS_DAMAGED)
+		world_fail("journal", "room %d: %llu places are damaged", (int)news->room,
+		    (unsigned long long)news->lost);
 	world_log("journal: news %d of room %d, %llu destinations, %llu logs", (int)news->kind,
 	    (int)news->room, (unsigned long long)news->destinations,
 	    (unsigned long long)news->logs);

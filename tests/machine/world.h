@@ -97,8 +97,8 @@ void tcps_are_lost(const char *saved, const struct generation *generation);
 bool tcp_may_count(const struct tcp *tcp, uint32_t class_index);
 /* A session was admitted that was over by then. */
 void tcp_was_admitted_late(uint32_t class_index);
-/* How many of these ended since then. */
-uint32_t tcps_ended(uint32_t class_index, int64_t since_ns);
+/* How many of these ended since then; of one client, or NULL. */
+uint32_t tcps_ended(uint32_t class_index, const struct address *client, int64_t since_ns);
 const struct address *world_server(void);
 /* Inodes of the mail server's ends of policy connections. */
 uint32_t socket_open(void);
@@ -156,6 +156,11 @@ void check_begin(struct segment *segment, const struct generation *generation);
 void check_mail_begin(const struct segment *segment, bool made_anew);
 /* A decision reached the mail server. */
 void check_decision(struct policy_link *link, const struct answer *answer, bool at_recipient);
+void check_law(const struct policy_link *link, const struct generation *generation,
+    const struct answer *answer, bool at_recipient);
+/* The decision can be found, and says the same. */
+void check_why(const struct segment *segment, const struct tcp *tcp,
+    const struct generation *generation, const struct answer *answer);
 /* Nothing has changed for a while: what is counted is what there is; `adopts`: with those who
  * failed open. */
 void check_quiet(bool adopts);
