@@ -56,9 +56,10 @@ static const char *wrong_of(const struct policy_link *link, const struct generat
 	}
 }
 
-static void check_client_refusal(const struct tcp *tcp, const struct generation_class *class) {
+static void check_client_refusal(const struct tcp *tcp, const struct generation_class *class,
+    uint32_t class_index) {
 	int64_t *since_ns = &wrong_since_ns[tcp->client.bytes[15]];
-	uint32_t count = tcps_ended(tcp->class_index, &tcp->client, fibers_now_ns() - SEEN_NS);
+	uint32_t count = tcps_ended(class_index, &tcp->client, fibers_now_ns() - SEEN_NS);
 
 	if (world_plan()->lies > 0)
 		return;
@@ -100,7 +101,7 @@ void check_law(const struct policy_link *link, const struct generation *generati
 		    tcp->number, name, (int)answer->decision.verdict, (int)answer->decision.reason,
 		    answer->decision.count, answer->decision.limit, wrong);
 	if (answer->decision.reason == REASON_CLIENT_SESSIONS)
-		check_client_refusal(tcp, class);
+		check_client_refusal(tcp, class, answer->class_index);
 	else if (answer->decision.verdict == VERDICT_ADMIT)
 		wrong_since_ns[tcp->client.bytes[15]] = 0;
 }

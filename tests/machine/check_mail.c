@@ -10,6 +10,7 @@
 #include "segment/destination/states.h"
 #include "segment/hints/hints.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/orders.h"
 #include "tests/machine/world.h"
 
 static const struct segment *segment;
@@ -30,6 +31,11 @@ void check_window(const struct engine *engine, const struct generation *generati
 	if (view.stored > MAIL_LIMIT || (view.ceiling != 0 && view.stored > view.ceiling))
 		world_fail("window", "%s has a window of %u, a ceiling of %u", owner->name,
 		    view.stored, view.ceiling);
+	for (unsigned i = 0; i < DOMAINS_MAX; i++)
+		if (strcmp(owner->name, mail_domain(i)) == 0 &&
+		    !orders_allow_ceiling(i, view.ceiling))
+			world_fail("orders", "%s has a ceiling of %u, and was given a lower one",
+			    owner->name, view.ceiling);
 }
 
 void check_hold(const char *text) {

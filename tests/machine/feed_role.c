@@ -34,6 +34,8 @@ static void find_place(struct feed *feed) {
 		feed->position = known[0];
 		feed->record = records[0];
 	} else {
+		if (kept_has_place())
+			world_fail("kept", "the feed's place is lost");
 		feed->position = (struct feed_position){ .log = log, .device = 1, .inode = 1,
 			.spot = { .offset = mail_log_begin() } };
 		feed->record = feed_position_begin(segment, &feed->position);
@@ -71,7 +73,9 @@ static void feed_beat(struct feed *feed) {
 	if (clock_now_ns() < feed->beat_ns)
 		return;
 	feed->beat_ns = clock_now_ns() + BEAT_NS;
+	kept_turns(feed->role->segment);
 	journal_states_turn(feed->journal, clock_now_ns(), clock_wall_ns());
+	kept_turned(feed->role->segment);
 	engine_heartbeat(feed->role->engine, clock_now_ns());
 }
 
@@ -111,6 +115,7 @@ void feed_main(struct role *role) {
 	const struct generation *generation;
 	struct diag diag;
 
+	kept_feed_begins();
 	generation = engine_pin(role->engine);
 	MUST(journal_states_open(&feed.journal, role->engine, generation, &journal_tells,
 	    clock_now_ns(), &diag) == 0);

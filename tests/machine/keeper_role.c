@@ -6,11 +6,13 @@
 #include "base/rest.h"
 #include "engine/destination/windows.h"
 #include "engine/hints/hints.h"
+#include "engine/journal/journal_manual.h"
 #include "engine/session/gate.h"
 #include "front/witness/witness.h"
 #include "segment/file/internal.h"
 #include "segment/file/stir.h"
 #include "tests/machine/events.h"
+#include "tests/machine/orders.h"
 #include "tests/machine/role.h"
 
 #define KEEPER_BEAT_NS (200 * NS_PER_MS)
@@ -28,6 +30,7 @@ struct keeper {
 	bool stirred;
 	int64_t second_ns;
 	struct segment_saved saved;
+	struct journal_manual_log *journal;
 };
 
 static void keeper_stir(struct keeper *keeper) {
@@ -134,6 +137,7 @@ static int64_t keeper_turn(struct keeper *keeper) {
 	if (now_ns - keeper->second_ns >= NS_PER_SECOND - TURN_NS / 2) {
 		keeper->second_ns = now_ns;
 		front_witness_second(keeper->witness, clock_now_ns());
+		journal_manual_turn(keeper->journal, clock_now_ns(), clock_wall_ns());
 	}
 	return clock_now_ns() + next_ns;
 }
@@ -143,11 +147,24 @@ static void carry_out(struct keeper *keeper) {
 	struct message order;
 
 	while (role_next(role, &order)) {
-		if (order.pid == 0)
+		if (order.request != NULL)
+			orders_carry_out(role, &order);
+		else if (order.pid == 0)
 			events_fire_readable(keeper->base, NETLINK_FD);
 		else if (segment_role_died(role->segment, order.place, order.pid))
 			segment_count_some(role->segment, COUNTER_ROLE_RESTARTS, 1);
+		free(order.request);
 	}
+}
+
+static void open_journal(struct keeper *keeper) {
+	struct engine *engine = keeper->role->engine;
+	const struct generation *generation = engine_pin(engine);
+	struct diag diag;
+
+	MUST(journal_manual_open(&keeper->journal, engine, generation, &journal_tells,
+	    clock_now_ns(), &diag) == 0);
+	engine_unpin(engine, generation);
 }
 
 void keeper_main(struct role *role) {
@@ -158,6 +175,8 @@ void keeper_main(struct role *role) {
 
 	MUST(keeper != NULL);
 	keeper->role = role;
+	if (plan_has_mail(world_plan()))
+		open_journal(keeper);
 	engine_keeper_heartbeat(role->engine, clock_now_ns(), KEEPER_BEAT_NS);
 	keeper->base = events_new();
 	rest_init(&keeper->rest, clock_now_ns());

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tests/machine/orders.h"
 #include "tests/machine/world.h"
 
 #define MAILS_MAX	400
@@ -18,6 +19,7 @@
 #define LINES_MAX	8192
 #define PLAIN_WIDTH	5	/* of Postfix's own transport */
 #define ASK_AGAIN_NS	(100 * NS_PER_MS)
+#define TOLD_NS		NS_PER_SECOND
 
 enum mail_state { MAIL_COMING, MAIL_ASKING, MAIL_QUEUED, MAIL_OUT, MAIL_DEFERRED, MAIL_DONE };
 
@@ -198,11 +200,26 @@ void mail_lookup_lost(void) {
 	}
 }
 
+/* Where nothing fails what was ordered is told soon. */
+static void check_order(unsigned domain, const struct hints_answer *answer) {
+	int64_t held_ns = orders_held_ns(domain), open_ns = orders_open_ns(domain);
+	int64_t soon_ns = fibers_now_ns() - TOLD_NS;
+
+	if (all.plan->kills + all.plan->stops + all.plan->restarts > 0)
+		return;
+	if (held_ns != 0 && held_ns < soon_ns && orders_bind_mail(domain) && answer->kind != HINTS_HELD)
+		world_fail("orders", "%s is held, and its mail may go", mail_domain(domain));
+	if (open_ns != 0 && open_ns < soon_ns && answer->kind == HINTS_HELD &&
+	    strstr(answer->text, "administrator") != NULL)
+		world_fail("orders", "%s was resumed: %s", mail_domain(domain), answer->text);
+}
+
 void mail_answered(unsigned number, uint32_t question, const struct hints_answer *answer) {
 	struct mail *mail = &all.mails[number];
 
 	if (mail->state != MAIL_ASKING || mail->question != question)
 		return;
+	check_order(mail->domain, answer);
 	mail->width = answer->kind == HINTS_LANE ? answer->width : 0;
 	if (answer->kind == HINTS_HELD) {
 		check_hold(answer->text);

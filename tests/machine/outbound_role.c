@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "segment/file/layout.h"
+#include "segment/file/segment.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/orders.h"
 #include "tests/machine/role.h"
 #include "tests/machine/senders.h"
 
@@ -16,6 +19,10 @@ static void outbound_ask(const struct generation *generation, struct policy_link
 		.destination = domain, .destination_length = strlen(domain), .mta = 1,
 		.recipient = recipient, .queue_id = id };
 	struct outbound_answer answer;
+	const _Atomic uint64_t *notes_lost =
+	    &segment_header(roles_segment())->counters[COUNTER_NOTES_LOST];
+	int64_t held_ns;
+	uint64_t lost;
 
 	snprintf(recipient, sizeof(recipient), "u%u@%s", link->letter, domain);
 	question.recipient_length = strlen(recipient);
@@ -29,7 +36,15 @@ static void outbound_ask(const struct generation *generation, struct policy_link
 		memcpy(question.server.bytes + 10, (const uint8_t[]){ 0xff, 0xff, 198, 51, 100,
 		    (uint8_t)(10 + link->domain) }, 6);
 	}
+	held_ns = orders_held_ns(link->domain);
+	lost = atomic_load(notes_lost);
 	outbound_process_ask(link->process, generation, &question, clock_now_ns(), &answer);
+	/* a lock that is stuck holds nobody */
+	if (!connected && held_ns != 0 && lost == atomic_load(notes_lost) && held_ns == orders_held_ns(link->domain) &&
+	    answer.answer.decision.verdict == VERDICT_ADMIT &&
+	    answer.answer.decision.reason != REASON_UNUSABLE)
+		world_fail("orders", "%s is held, and sender %u may connect (reason %d)", domain,
+		    link->identity.pid, (int)answer.answer.decision.reason);
 	check_sender(link, generation, &answer);
 	sender_answered(link, &answer);
 }

@@ -45,6 +45,7 @@ struct plan plan_of(uint64_t seed) {
 		.domains = 1 + draw_below(&draws, 6),
 		.outages = some(&draws, 4),
 		.letters = some(&draws, 80),
+		.orders = some(&draws, 8),
 	};
 }
 

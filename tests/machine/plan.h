@@ -25,6 +25,7 @@
 	NUMBER(domains)		/* that they go to */ \
 	NUMBER(outages)		/* of their sites */ \
 	NUMBER(letters)		/* that Sendmail's processes deliver */ \
+	NUMBER(orders)		/* by hand */ \
 	NUMBER(switches)	/* between roles where none waits */ \
 	NUMBER(pace)		/* loads and stores between two of them */ \
 	NUMBER(spread)		/* of the sessions' times, in ms */

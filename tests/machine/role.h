@@ -11,10 +11,11 @@
 struct message {
 	struct message *next;
 	struct policy_link *link;	/* NULL: an order for the keeper */
-	char *request;			/* NULL: the connection ended */
+	char *request;			/* NULL: the connection ended; of an order: not, if by hand */
 	unsigned place;
 	int32_t pid;			/* of who died; 0: the kernel has announcements.  Of a question
-					 * to postern-lookup, which is about message `place`: its number */
+					 * to postern-lookup, which is about message `place`: its number;
+					 * of an order by hand, of domain `place`: the verb */
 };
 
 struct role {

@@ -95,6 +95,12 @@ void keeper_hear(void) {
 	role_send(&all.roles[0], (struct message){ .pid = 0 });
 }
 
+void keeper_order(unsigned domain, int verb) {
+	if (all.roles[0].process.alive)
+		role_send(&all.roles[0], (struct message){ .place = domain, .pid = verb,
+		    .request = strdup("order") });
+}
+
 /* The last two, where there is mail. */
 static struct role *role_of(enum role_kind kind) {
 	for (unsigned i = 0; i < all.count; i++)
@@ -236,6 +242,17 @@ void roles_reopen(struct segment *segment, int fd) {
 	close(all.segment_fd);
 	all.segment = segment;
 	all.segment_fd = fd;
+}
+
+bool roles_stand_still(void) {
+	for (unsigned i = 0; i < all.count; i++)
+		if (all.roles[i].process.stopped_until_ns > fibers_now_ns())
+			return true;
+	return false;
+}
+
+struct segment *roles_segment(void) {
+	return all.segment;
 }
 
 void roles_calm(void) {

@@ -19,11 +19,13 @@
 #include "engine/journal/journal_restore.h"
 #include "segment/file/internal.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/orders.h"
 #include "tests/machine/senders.h"
 
 #define QUIET_NS NS_PER_SECOND		/* after this all that is counted is what there is */
 #define ADOPT_NS NS_PER_SECOND		/* and after this one who failed open, by two dumps */
 #define WELL_NS (12 * NS_PER_SECOND)	/* by then who was stopped or killed is at work again */
+#define RELEASE_NS (2 * NS_PER_SECOND)	/* after this all is resumed */
 #define MAIL_NS (40 * NS_PER_SECOND)	/* after this all mail is delivered, */
 #define MAIL_QUIET_NS (25 * NS_PER_SECOND)	/* and after this no lane is taken for used */
 #define WALL_NS (INT64_C(1800000000) * NS_PER_SECOND)
@@ -190,6 +192,7 @@ static void lose_state(void) {
 static void restart(void *argument) {
 	static const char *const how[] = { "", ", and the state is damaged", ", and it is gone" };
 	uint32_t kind = draw_below(&world.draws, plan_has_mail(&world.plan) ? 3 : 2);
+	const struct segment *before = roles_segment();
 	struct segment *segment;
 	char saved[16384];
 	int fd;
@@ -207,8 +210,10 @@ static void restart(void *argument) {
 	fd = prepare(kind == 0 ? SEGMENT_ADOPTED : kind == 1 ? SEGMENT_REBUILT : SEGMENT_MADE, kind == 1,
 	    &segment);
 	if (kind > 0) {
+		kept_restored(before, segment);
 		tcps_are_lost(saved, world.generation);
 		senders_are_lost();
+		orders_are_lost();
 	}
 	roles_reopen(segment, fd);
 }
@@ -224,6 +229,20 @@ static void settle(const char *what, int64_t quiet_ns) {
 		fibers_run(fibers_now_ns() + 10 * NS_PER_MS);
 	}
 	fibers_run(fibers_now_ns() + quiet_ns);
+}
+
+static void release(void) {
+	int64_t end_ns = fibers_now_ns() + RELEASE_NS;
+
+	if (!plan_has_mail(&world.plan))
+		return;
+	orders_check(roles_segment(), generation_text(world.generation,
+	    world.generation->state_path));
+	while (!orders_release()) {
+		if (fibers_now_ns() >= end_ns)
+			world_fail("orders", "not all is resumed");
+		fibers_run(fibers_now_ns() + 100 * NS_PER_MS);
+	}
 }
 
 /* Nothing stands in its way any more. */
@@ -250,6 +269,7 @@ static void run_phases(void) {
 	servers_calm();
 	mail_calm();
 	senders_calm();
+	orders_calm();
 	world_log("calm");
 	settle("after the chaos", QUIET_NS);
 	check_quiet(false);
@@ -259,6 +279,7 @@ static void run_phases(void) {
 	fibers_run(fibers_now_ns() + 200 * NS_PER_MS);
 	servers_leave();
 	settle("after the last session", QUIET_NS);
+	release();
 	deliver();
 	check_end();
 	check_quiet(true);
@@ -287,12 +308,14 @@ void world_run(const struct plan *plan, const struct generation *generation, boo
 	servers_begin(plan);
 	mail_begin(plan);
 	senders_begin(plan);
+	orders_begin(plan);
 	for (uint32_t i = 0; i < plan->steps; i++)
 		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
 		    step_wall, NULL);
 	for (uint32_t i = 0; i < plan->restarts; i++)
-		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
-		    restart, NULL);
+		timer_at(fibers_now_ns() + (draw_below(&world.draws, 2) == 0 ?
+		    draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS) :
+		    (int64_t)draw_below(&world.draws, plan->spread * 1000) * 1000), restart, NULL);
 	run_phases();
 	fflush(stdout);
 	dprintf(report_fd, "ok %016" PRIx64 "\n", world.digest);

@@ -123,8 +123,14 @@ void role_end_link(struct policy_link *link);
 bool roles_were_at_work(void);
 /* All are there, none is stopped, and each has said so. */
 bool roles_are_well(void);
+/* Some process does. */
+bool roles_stand_still(void);
+/* As all have it that live. */
+struct segment *roles_segment(void);
 void roles_calm(void);
 void keeper_hear(void);
+/* An order by hand; of a keeper that does not live nothing is heard. */
+void keeper_order(unsigned domain, int verb);
 /* The log grew. */
 void feed_hear(void);
 /* Asks postern-lookup, which calls mail_answered; false: it does not live. */
@@ -169,6 +175,14 @@ void check_window(const struct engine *engine, const struct generation *generati
     const struct window_owner *owner);
 /* Mail was held with this text: by the decision that it names. */
 void check_hold(const char *text);
+/* The feed begins; its journal's turn begins, and is over. */
+void kept_feed_begins(void);
+void kept_turns(const struct segment *segment);
+void kept_turned(const struct segment *segment);
+/* A place of the feed is in the journal for certain. */
+bool kept_has_place(void);
+/* The state was made anew. */
+void kept_restored(const struct segment *before, const struct segment *segment);
 /* All sites are there, and all mail is delivered. */
 void check_mail(const char *state_path);
 /* As check_quiet, and every lock can be had. */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: ISC */
+/*
+ * Orders by hand.  They come to the keeper, as posternctl's do; one that dies in the middle leaves
+ * open whether its order was carried out.
+ */
+#include "tests/machine/orders.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/destination/windows.h"
+#include "segment/destination/states.h"
+#include "segment/file/layout.h"
+#include "segment/file/segment.h"
+#include "tests/machine/mail.h"
+
+enum ordered { ORDERED_OPEN, ORDERED_HELD, ORDERED_PERHAPS };
+
+static struct {
+	struct draws draws;
+	bool calm;
+	struct {
+		enum ordered is;
+		bool is_kept;		/* in the journal */
+		int64_t since_ns;
+		uint32_t ceiling;
+		int64_t ceiling_until_ns;
+	} of[DOMAINS_MAX];
+} all;
+
+bool orders_bind_mail(unsigned domain) {
+	struct destination_seen seen;
+
+	return destinations_find(roles_segment(), mail_domain(domain), strlen(mail_domain(domain)),
+	    &seen) && seen.cloned_by != 0;
+}
+
+int64_t orders_held_ns(unsigned domain) {
+	return all.of[domain].is == ORDERED_HELD ? all.of[domain].since_ns : 0;
+}
+
+int64_t orders_open_ns(unsigned domain) {
+	return all.of[domain].is == ORDERED_OPEN ? all.of[domain].since_ns : 0;
+}
+
+bool orders_allow_ceiling(unsigned domain, uint32_t ceiling) {
+	uint32_t ordered = all.of[domain].ceiling;
+
+	if (fibers_now_ns() >= all.of[domain].ceiling_until_ns || ceiling == ordered)
+		return true;
+	all.of[domain].ceiling_until_ns = 0;
+	return ceiling != 0 && ceiling < ordered;
+}
+
+static void order(unsigned domain, enum manual_verb verb) {
+	keeper_order(domain, verb);
+}
+
+static void order_comes(void *argument) {
+	static const enum manual_verb verbs[] = { MANUAL_HOLD, MANUAL_HOLD, MANUAL_SUSPEND,
+		MANUAL_RESUME, MANUAL_LIMIT };
+	unsigned domain = draw_below(&all.draws, DOMAINS_MAX);
+	enum manual_verb verb = verbs[draw_below(&all.draws, 5)];
+
+	(void)argument;
+	if (!all.calm)
+		order(domain, verb);
+}
+
+static void note(unsigned domain, enum ordered is, bool is_kept) {
+	all.of[domain].is = is;
+	all.of[domain].is_kept = is_kept;
+	all.of[domain].since_ns = fibers_now_ns();
+}
+
+static void was_done(unsigned domain, const struct by_hand *request, bool is_kept) {
+	switch (request->verb) {
+	case MANUAL_HOLD:
+		note(domain, ORDERED_HELD, is_kept);
+		break;
+	case MANUAL_RESUME:
+		note(domain, ORDERED_OPEN, is_kept);
+		break;
+	case MANUAL_LIMIT:
+		all.of[domain].ceiling = request->ceiling;
+		all.of[domain].ceiling_until_ns = fibers_now_ns() + request->for_ns / 2;
+		break;
+	default:
+		note(domain, ORDERED_PERHAPS, false);
+	}
+}
+
+void orders_carry_out(struct role *role, const struct message *message) {
+	unsigned domain = message->place;
+	const char *name = mail_domain(domain);
+	struct by_hand request = { .verb = (enum manual_verb)message->pid, .name = name,
+		.name_length = strlen(name), .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
+	const struct generation *generation = engine_pin(role->engine);
+	const _Atomic uint32_t *fares =
+	    &segment_header(role->segment)->journals[JOURNAL_ROOM_KEEPER].fares;
+	enum ordered was = all.of[domain].is;
+	bool was_kept = all.of[domain].is_kept;
+	enum by_hand_error error;
+	struct window_owner owner;
+
+	if (request.verb == MANUAL_SUSPEND || request.verb == MANUAL_LIMIT)
+		request.for_ns = draw_scale(&all.draws, 100 * NS_PER_MS, 6 * NS_PER_SECOND);
+	if (request.verb == MANUAL_LIMIT) {
+		request.ceiling = 3 + draw_below(&all.draws, 10);
+		all.of[domain].ceiling_until_ns = 0;
+	} else {
+		all.of[domain].is = ORDERED_PERHAPS;
+	}
+	error = windows_by_hand(role->engine, generation, &request, clock_now_ns(), &owner);
+	engine_unpin(role->engine, generation);
+	world_log("order: %s %s: %d", manual_word(request.verb), name, (int)error);
+	if (error == BY_HAND_DONE)
+		was_done(domain, &request, *fares == JOURNAL_FARES_WELL);
+	else if (error == BY_HAND_NOTHING && request.verb == MANUAL_RESUME)
+		note(domain, ORDERED_OPEN, was != ORDERED_PERHAPS && was_kept);
+	else if (error == BY_HAND_BUSY || error == BY_HAND_NOTHING)
+		all.of[domain].is = was;
+	else
+		world_fail("orders", "%s %s: error %d", manual_word(request.verb), name, (int)error);
+}
+
+void orders_are_lost(void) {
+	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
+		all.of[i].ceiling_until_ns = 0;
+		if (!all.of[i].is_kept)
+			all.of[i].is = ORDERED_PERHAPS;
+	}
+}
+
+void orders_check(const struct segment *segment, const char *state_path) {
+	struct destination_window window;
+	struct hints_reader *reader;
+	struct hints_answer answer;
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s.hints", state_path);
+	reader = hints_reader_open(text);
+	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
+		bool is_held = states_find(segment, mail_domain(i), strlen(mail_domain(i)), &window) &&
+		    window.state.window.state == WINDOW_HELD && window_is_by_hand(&window.state.window);
+
+		if (all.of[i].is != ORDERED_PERHAPS && is_held != (all.of[i].is == ORDERED_HELD))
+			world_fail("orders", "%s is %s", mail_domain(i), is_held ?
+			    "held, and was resumed" : "not held as it was ordered");
+		if (all.of[i].is != ORDERED_HELD || !orders_bind_mail(i))
+			continue;
+		snprintf(text, sizeof(text), "u@%s", mail_domain(i));
+		hints_reader_ask(reader, MAIL_MTA, text, strlen(text), false, fibers_now_ns(),
+		    &answer);
+		if (answer.kind != HINTS_HELD)
+			world_fail("orders", "%s is held, and its mail may go", mail_domain(i));
+	}
+	hints_reader_close(&reader);
+}
+
+bool orders_release(void) {
+	bool all_are = true;
+
+	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
+		if (all.of[i].is == ORDERED_OPEN)
+			continue;
+		all_are = false;
+		order(i, MANUAL_RESUME);
+	}
+	return all_are;
+}
+
+void orders_calm(void) {
+	all.calm = true;
+}
+
+void orders_begin(const struct plan *plan) {
+	all.draws.state = plan->seed ^ UINT64_C(0x04de4);
+	for (unsigned i = 0; i < DOMAINS_MAX; i++)
+		all.of[i].is_kept = true;
+	for (uint32_t i = 0; plan_has_mail(plan) && i < plan->orders; i++)
+		timer_at(fibers_now_ns() + NS_PER_MS + (int64_t)draw_below(&all.draws,
+		    plan->spread * 1000) * 1000, order_comes, NULL);
+}
