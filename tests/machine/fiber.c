@@ -398,7 +398,11 @@ void fiber_interrupt(void) {
 	bool strikes;
 
 	settle();
-	strikes = !process->struck_in_lock || holds_lock(machine.current);
+	strikes = !process->struck_in_lock || (holds_lock(machine.current) &&
+	    ((process->dies_after != 1 && process->stops_after != 1) ||
+		process->lock_touches-- == 0));
+	if (process->lock_touches == UINT32_MAX)
+		process->lock_touches = 0;
 	if (process->dies_after == 1 && strikes) {
 		process->dies_after = 0;
 		process_kill(process);

@@ -25,7 +25,8 @@ struct process {
 	int64_t stopped_until_ns;
 	uint64_t dies_after, stops_after;	/* loads and stores of its own; 0: not */
 	int64_t stops_ns;
-	bool struck_in_lock;			/* the first time after that that it holds a lock */
+	bool struck_in_lock;			/* after that, while it holds a lock, */
+	uint32_t lock_touches;			/* at so many loads and stores under locks */
 	void *own;				/* what its main made */
 };
 

@@ -15,6 +15,8 @@
 #include "segment/file/segment.h"
 #include "tests/machine/mail.h"
 
+#define STALE_NS	(HINTS_STALE_NS + NS_PER_SECOND)
+
 enum ordered { ORDERED_OPEN, ORDERED_HELD, ORDERED_PERHAPS };
 
 static struct {
@@ -133,14 +135,21 @@ void orders_are_lost(void) {
 	}
 }
 
-void orders_check(const struct segment *segment, const char *state_path) {
-	struct destination_window window;
+static void ask(const char *state_path, unsigned domain, struct hints_answer *answer) {
 	struct hints_reader *reader;
-	struct hints_answer answer;
 	char text[128];
 
 	snprintf(text, sizeof(text), "%s.hints", state_path);
 	reader = hints_reader_open(text);
+	snprintf(text, sizeof(text), "u@%s", mail_domain(domain));
+	hints_reader_ask(reader, MAIL_MTA, text, strlen(text), false, fibers_now_ns(), answer);
+	hints_reader_close(&reader);
+}
+
+void orders_check(const struct segment *segment, const char *state_path) {
+	struct destination_window window;
+	struct hints_answer answer;
+
 	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
 		bool is_held = states_find(segment, mail_domain(i), strlen(mail_domain(i)), &window) &&
 		    window.state.window.state == WINDOW_HELD && window_is_by_hand(&window.state.window);
@@ -150,13 +159,30 @@ void orders_check(const struct segment *segment, const char *state_path) {
 			    "held, and was resumed" : "not held as it was ordered");
 		if (all.of[i].is != ORDERED_HELD || !orders_bind_mail(i))
 			continue;
-		snprintf(text, sizeof(text), "u@%s", mail_domain(i));
-		hints_reader_ask(reader, MAIL_MTA, text, strlen(text), false, fibers_now_ns(),
-		    &answer);
+		ask(state_path, i, &answer);
 		if (answer.kind != HINTS_HELD)
 			world_fail("orders", "%s is held, and its mail may go", mail_domain(i));
 	}
-	hints_reader_close(&reader);
+}
+
+void orders_outlive_keeper(const char *state_path) {
+	struct hints_answer answer;
+	unsigned domain = 0;
+
+	while (domain < DOMAINS_MAX && !orders_bind_mail(domain))
+		domain++;
+	if (domain == DOMAINS_MAX)
+		return;
+	order(domain, MANUAL_HOLD);
+	fibers_run(fibers_now_ns() + NS_PER_SECOND);
+	ask(state_path, domain, &answer);
+	if (answer.kind != HINTS_HELD)
+		world_fail("orders", "%s is held, and its mail may go", mail_domain(domain));
+	roles_lose_keeper();
+	fibers_run(fibers_now_ns() + STALE_NS);
+	ask(state_path, domain, &answer);
+	if (answer.kind != HINTS_NOTHING)
+		world_fail("hints", "%s is held, and no keeper lives", mail_domain(domain));
 }
 
 bool orders_release(void) {

@@ -23,6 +23,8 @@ int64_t orders_open_ns(unsigned domain);
 bool orders_allow_ceiling(unsigned domain, uint32_t ceiling);
 /* All is quiet: it stands as it was ordered. */
 void orders_check(const struct segment *segment, const char *state_path);
+/* The keeper goes for good: what it held is held no more. */
+void orders_outlive_keeper(const char *state_path);
 /* Resumes all; false: not all are yet. */
 bool orders_release(void);
 

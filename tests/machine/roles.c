@@ -16,6 +16,8 @@
 
 #define ROLES_MAX 8
 #define HUNG_NS (4 * NS_PER_SECOND)
+#define LOCK_TOUCHES 60			/* of a transaction, about */
+#define AWAY_PART 8			/* one of so many is not started again for long */
 #define BEGIN_NS (50 * NS_PER_MS)	/* no outage is known of who has never been at work */
 
 static struct {
@@ -26,7 +28,7 @@ static struct {
 	int segment_fd;
 	const char *path;
 	struct segment *segment;	/* the world's */
-	bool calm;
+	bool calm, keeper_is_gone;
 } all;
 
 /* --- messages --------------------------------------------------------------------- */
@@ -160,6 +162,8 @@ static void role_start(void *argument) {
 	    role->kind == NO_ROLE ? "lookup" :
 	    names[role->number + (role->kind == ROLE_MILTER ? 3 : 0)];
 
+	if (all.keeper_is_gone && role->kind == ROLE_KEEPER)
+		return;
 	role->start++;
 	role->inbox = NULL;
 	world_log("%s starts", name);
@@ -199,7 +203,8 @@ static void role_died(struct process *process) {
 		mail_lookup_lost();
 	timer_at(now_ns + draw_scale(&all.draws, 1000, NS_PER_MS), tell_servers, news);
 	timer_at(now_ns + draw_scale(&all.draws, 1000, 20 * NS_PER_MS), tell_keeper, news);
-	timer_at(now_ns + draw_scale(&all.draws, NS_PER_MS, 600 * NS_PER_MS), role_start, role);
+	timer_at(now_ns + draw_scale(&all.draws, NS_PER_MS, draw_below(&all.draws, AWAY_PART) == 0 ?
+	    3 * NS_PER_SECOND : 600 * NS_PER_MS), role_start, role);
 }
 
 static void supervise(void *argument) {
@@ -218,19 +223,27 @@ static void supervise(void *argument) {
 	timer_at(fibers_now_ns() + NS_PER_SECOND / 4, supervise, argument);
 }
 
-static void strike(void *argument) {
-	struct role *role = &all.roles[draw_below(&all.draws, all.count)];
+static void strike_one(struct role *role, bool dies) {
 	uint64_t after = (uint64_t)draw_scale(&all.draws, 1, 4000);
 
 	if (all.calm || !role->process.alive)
 		return;
 	role->process.struck_in_lock = draw_below(&all.draws, 2) == 0;
-	if (argument != NULL) {
+	role->process.lock_touches = draw_below(&all.draws, LOCK_TOUCHES);
+	if (dies) {
 		role->process.dies_after = after;
 		return;
 	}
 	role->process.stops_after = after;
 	role->process.stops_ns = draw_scale(&all.draws, 10 * NS_PER_MS, 6 * NS_PER_SECOND);
+}
+
+/* Now and then one is stopped meanwhile, so that who takes a lock of the dead may meet another that
+ * is not to be had. */
+static void strike(void *argument) {
+	strike_one(&all.roles[draw_below(&all.draws, all.count)], argument != NULL);
+	if (draw_below(&all.draws, 4) == 0)
+		strike_one(&all.roles[draw_below(&all.draws, all.count)], false);
 }
 
 void roles_end(void) {
@@ -253,6 +266,11 @@ bool roles_stand_still(void) {
 
 struct segment *roles_segment(void) {
 	return all.segment;
+}
+
+void roles_lose_keeper(void) {
+	all.keeper_is_gone = true;
+	process_kill(&all.roles[0].process);
 }
 
 void roles_calm(void) {

@@ -261,6 +261,8 @@ static void deliver(void) {
 }
 
 static void run_phases(void) {
+	const char *path = generation_text(world.generation, world.generation->state_path);
+
 	fibers_run(fibers_now_ns() + world.plan.spread * NS_PER_MS + NS_PER_MS);
 	world.is_calm = true;
 	fibers_calm();
@@ -284,7 +286,9 @@ static void run_phases(void) {
 	check_end();
 	check_quiet(true);
 	if (plan_has_mail(&world.plan))
-		check_mail(generation_text(world.generation, world.generation->state_path));
+		check_mail(path);
+	if (plan_has_mail(&world.plan))
+		orders_outlive_keeper(path);
 }
 
 void world_run(const struct plan *plan, const struct generation *generation, bool tells,

@@ -128,6 +128,8 @@ bool roles_stand_still(void);
 /* As all have it that live. */
 struct segment *roles_segment(void);
 void roles_calm(void);
+/* It does not come back. */
+void roles_lose_keeper(void);
 void keeper_hear(void);
 /* An order by hand; of a keeper that does not live nothing is heard. */
 void keeper_order(unsigned domain, int verb);
