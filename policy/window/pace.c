@@ -11,13 +11,17 @@
 #include "policy/window/pace_internal.h"
 
 #define MINUTE_NS	INT64_C(60000000000)
-#define METER		(10000000000 / TICK_NS)	/* of what is counted together */
+#define METER		(60000000000 / TICK_NS)	/* of what is counted together */
 #define HALVED_MOST	31
 #define LONGER_MOST	3	/* 8 periods */
 #define REFUSED_MOST	4	/* 1/16, 16 periods */
 #define PUNISHED_MOST	6	/* the same, where refusals are punished */
+#define RETURNS		8	/* half ways in a period */
+
 /* A result without a time of sending belongs to the present pace after so long. */
 #define FLIGHT_NS	MINUTE_NS
+#define GUESSED		1.05	/* what a site takes is guessed a little too high else */
+#define SILENT		8	/* ... and where it refused for less than that part, not at all */
 
 const struct pace_settings pace_defaults = {
 	.by = 0.5,
@@ -177,8 +181,11 @@ static bool is_trial(const struct pace_state *state, const struct pace_settings 
 }
 
 static int64_t period_ns(const struct pace_state *state, const struct pace_settings *settings) {
-	return settings->up_ns <<
-	    (state->longer + (is_trial(state, settings) ? state->refused : 0));
+	int64_t period_ns = settings->up_ns << state->longer;
+
+	if (is_trial(state, settings))
+		return period_ns << state->refused;
+	return state->slowly || state->deeply ? period_ns : period_ns / RETURNS;
 }
 
 static bool is_period_over(const struct pace_state *state, const struct pace_settings *settings,
@@ -198,6 +205,7 @@ static double next_trial(struct pace_state *state, const struct pace_settings *s
 	if (state->longer > 0)
 		state->longer--;
 	state->proven = state->interval;
+	state->guessed = state->deeply = false;
 	return (double)state->interval / line_step(state, settings);
 }
 
@@ -251,14 +259,16 @@ static void line_doubt(struct pace_state *state, const struct pace_settings *set
 
 	if (state->proven == 0)
 		return;
+	if (interval > state->proven && !state->raised)
+		state->deeply = true;
 	if (interval < state->proven) {
 		state->refused += state->refused < refused_most(state);
 	} else if (interval == state->proven) {
 		state->proven = pace_interval_stored((double)interval * line_step(state, settings));
-	} else if (state->raised && state->slowly) {
+	} else if (state->raised && (state->slowly || state->guessed)) {
 		state->proven = 0;
 		state->refused = 0;
-		state->slowly = false;
+		state->slowly = state->guessed = false;
 	} else if (state->raised) {
 		state->slowly = true;
 	}
@@ -332,13 +342,19 @@ static void line_silent(struct pace_state *state, const struct pace_settings *se
     int64_t silence_ns) {
 	double interval = (double)line_interval(state, settings) * (1 - settings->by);
 	double floor = (double)pace_interval_of(&settings->floor);
+	int64_t guess;
 
 	while (state->longer < LONGER_MOST && settings->up_ns << state->longer < silence_ns)
 		state->longer++;
-	interval *= 1 + (double)silence_ns / TICK_NS / (double)state->active;
-	interval = interval < floor ? interval : floor;
-	if (state->interval != 0 && state->active > 0 && interval > (double)state->interval)
-		state->interval = pace_interval_stored(interval);
+	interval *= GUESSED * (1 + (double)silence_ns / TICK_NS / (double)state->active);
+	guess = pace_interval_stored(interval < floor ? interval : floor);
+	if (state->interval != 0 && state->active > 0 && guess > state->interval)
+		state->interval = guess;
+	if (state->interval != 0 && silence_ns / TICK_NS >= state->active / SILENT && state->active > 0 &&
+	    (state->proven == 0 || state->guessed)) {
+		state->proven = guess;
+		state->guessed = true;
+	}
 	state->active = 0;
 }
 
@@ -363,6 +379,14 @@ static void line_accepted(struct pace_state *state, const struct pace_settings *
 	}
 }
 
+/* It was on its way when the first was refused: the rate is that of one more. */
+static void line_metered(struct pace_state *state, const struct pace_settings *settings) {
+	double interval = (double)state->interval * (1 - settings->by);
+	double count = (double)state->active / interval;
+
+	state->interval = pace_interval_stored((double)state->interval * count / (count + 1));
+}
+
 void pace_accepted(struct pace *pace, const struct pace_settings *settings, int64_t sent_ns,
     int64_t now_ns) {
 	struct pace_state state = state_settled(pace, settings, now_ns);
@@ -371,6 +395,8 @@ void pace_accepted(struct pace *pace, const struct pace_settings *settings, int6
 		meter_count(&state, now_ns / TICK_NS);
 	else if (is_of_now(&state, sent_ns, now_ns))
 		line_accepted(&state, settings, now_ns);
+	else if (state.guessed && state.proven == 0 && !state.accepted && state.active > 0)
+		line_metered(&state, settings);
 	pace_pack(&state, pace);
 }
 
@@ -388,6 +414,7 @@ static void meter_end(struct pace_state *state, const struct pace_settings *sett
 	state->interval = pace_interval_stored(interval < most ? interval : most);
 	state->accepted = true;
 	state->changed_ns = now_ns - took * TICK_NS;
+	state->guessed = true;
 }
 
 static bool line_refused(struct pace_state *state, const struct pace_settings *settings,

@@ -10,14 +10,15 @@
  *	1. A reply that means "slower" lowers the pace by the share `by`, to `floor` at the
  *	   lowest.  Results of messages sent before the last change of the pace do not count:
  *	   one flight lowers it once.  Where no pace is configured, it begins with the rate
- *	   of what was accepted in the last 10 to 20 seconds, or with 10 a second.
+ *	   of what was accepted in the last one to two minutes, or with 10 a second.
  *	2. While nothing was accepted since, further refusals lower it for the moment only:
  *	   the first acceptance undoes them.  A site that counts per hour refuses until its
  *	   hour is over, and that says nothing about the pace after it.  So tries go at
  *	   intervals that grow, to 8 periods or to floor's, whichever is longer.  What the
  *	   site takes is then known: it accepted for a time A, and refused for a time S, so
  *	   the pace after it is at most A / (A + S) of what it was (not where it had risen:
- *	   then A is not known).
+ *	   then A is not known).  Where nothing is proven yet (rule 4), that is taken for it
+ *	   until a rise to it is refused.
  *	3. After a period up_ns without refusal, in which something was accepted, the pace
  *	   rises by the share `up`, if messages wait.  Where rule 2 lasted longer than a period,
  *	   the next rise waits as long (8 periods at most), and each one after it half as long
@@ -26,7 +27,8 @@
  *	4. A pace that lasted such a period is proven.  One above it is a trial: with each trial
  *	   refused in a row the next comes after twice as many periods, and goes half as far,
  *	   down to 1/16; each that lasts does the opposite.
- *	5. Below the proven pace a rise goes half of the way back to it.  Where that is refused,
+ *	5. Below the proven pace a rise goes half of the way back to it, after an eighth of a
+ *	   period if it was lowered once only.  Where that is refused,
  *	   the site punishes: only `up` counts from then on, and trials go down to 1/64.  Where
  *	   such a rise is refused, too, nothing is proven any more.  A refusal at the proven
  *	   pace takes it one step down.

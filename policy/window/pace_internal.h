@@ -35,6 +35,8 @@ struct pace_state {
 	bool accepted;		/* of what was sent since the change */
 	bool raised;		/* since it was lowered last */
 	bool slowly;		/* no more half ways (rule 5) */
+	bool deeply;		/* refused again, below the proven pace */
+	bool guessed;		/* proven: by what was accepted before all was refused */
 };
 
 struct pace_state pace_unpack(const struct pace *pace);

@@ -76,6 +76,8 @@ struct pace_state pace_unpack(const struct pace *pace) {
 		.accepted = a >> 57 & 1,
 		.raised = a >> 58 & 1,
 		.slowly = a >> 59 & 1,
+		.guessed = a >> 62 & 1,
+		.deeply = a >> 63 & 1,
 	};
 }
 
@@ -86,7 +88,8 @@ void pace_pack(const struct pace_state *state, struct pace *pace) {
 	pace->words[0] = ((uint64_t)state->time & ((UINT64_C(1) << 42) - 1)) | first << 42 |
 	    (uint64_t)state->line << 56 | (uint64_t)state->accepted << 57 |
 	    (uint64_t)state->raised << 58 | (uint64_t)state->slowly << 59 |
-	    (uint64_t)state->longer << 60;
+	    (uint64_t)state->longer << 60 | (uint64_t)state->guessed << 62 |
+	    (uint64_t)state->deeply << 63;
 	pace->words[1] = ((uint64_t)(state->changed_ns / CHANGE_NS) & UINT32_MAX) | second << 32 |
 	    (uint64_t)state->refused << 46 | (uint64_t)state->halved << 49 |
 	    (uint64_t)code_of(state->active, ACTIVE_BITS) << 54;

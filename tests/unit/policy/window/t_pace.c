@@ -151,6 +151,8 @@ TEST(what_is_refused_without_end_is_undone) {
 
 /* It accepted for 10.1 s, stored as 10.24, and refused for 2 + 4 + 8 + 16 s and half of 0.9. */
 TEST(what_a_site_takes_is_seen_by_its_silence) {
+	struct pace_view view;
+
 	begin(60, MINUTE, 1);
 	accept();
 	w.now += 10 * SECOND;
@@ -158,8 +160,10 @@ TEST(what_a_site_takes_is_seen_by_its_silence) {
 	for (int i = 0; i < 4; i++)
 		assert_false(refuse());
 	accept();
-	/* 1 + 30.45 / 10.24 = 3.9736 */
-	assert_int_equal(interval(), 39744 * MS / 10);
+	/* (1 + 30.45 / 10.24) * 1.05 = 4.1723: that is what it takes, as nothing is proven */
+	assert_int_equal(interval(), 41728 * MS / 10);
+	pace_look(&w.pace, &w.settings, w.now, &view);
+	assert_int_equal(view.proven_ns, 41728 * MS / 10);
 	/* never below the floor */
 	begin(60, MINUTE, 1);
 	assert_true(refuse());
@@ -235,8 +239,8 @@ TEST(it_rises_while_mail_waits_and_is_accepted) {
 	assert_int_equal(interval(), SECOND);
 }
 
-/* 2, 1.6, 1.28 is refused: 2.56; half of the way to the proven 1.6; there for two periods; half a
- * step above it. */
+/* 2, 1.6, 1.28 is refused: 2.56; soon half of the way to the proven 1.6; there for two periods;
+ * half a step above it. */
 TEST(the_proven_pace_is_remembered) {
 	struct pace_view view;
 
@@ -252,10 +256,10 @@ TEST(the_proven_pace_is_remembered) {
 	pace_look(&w.pace, &w.settings, w.now, &view);
 	assert_int_equal(view.proven_ns, 1600 * MS);
 	assert_true(view.is_learned);
-	wait_for(PERIOD + MINUTE);
+	wait_for(3 * MINUTE);
 	/* 2 / (1 / 2.56 + 1 / 1.6) = 1.96923, in 9 bits */
 	assert_int_equal(interval(), 19712 * MS / 10);
-	wait_for(PERIOD + MINUTE);
+	wait_for(2 * MINUTE);
 	assert_int_equal(interval(), 1600 * MS);
 	wait_for(2 * PERIOD - MINUTE);
 	assert_int_equal(interval(), 1600 * MS);
@@ -265,6 +269,39 @@ TEST(the_proven_pace_is_remembered) {
 	/* that lasted two periods: a whole step again */
 	wait_for(2 * PERIOD + MINUTE);
 	assert_int_equal(interval(), 11392 * MS / 10);
+}
+
+/* Where less is refused, too, the site punishes: the ways back take whole periods. */
+TEST(who_is_refused_below_the_proven_pace_returns_slowly) {
+	begin(120, MINUTE, 1);
+	w.settings.limit = (struct rate_limit){ .period_ns = SECOND, .count = 1 };
+	assert_true(refuse());
+	w.settings.limit = (struct rate_limit){ .period_ns = SECOND, .count = 2 };
+	wait_for(PERIOD + MINUTE);
+	wait_for(PERIOD + MINUTE);
+	assert_true(refuse());
+	accept();
+	assert_true(refuse());
+	assert_int_equal(interval(), 5120 * MS);
+	wait_for(PERIOD - MINUTE);
+	assert_int_equal(interval(), 5120 * MS);
+	wait_for(2 * MINUTE);
+	assert_true(interval() < 2560 * MS);
+}
+
+/* Some of what was accepted is heard of when the first was refused already. */
+TEST(what_was_under_way_counts_for_the_rate) {
+	int64_t few;
+
+	begin(0, 0, 0);
+	for (int i = 0; i < 5; i++)
+		accept();
+	w.now += 2 * SECOND;
+	assert_true(refuse());
+	few = interval();
+	for (int i = 0; i < 5; i++)
+		pace_accepted(&w.pace, &w.settings, BEGIN + SECOND, w.now);
+	assert_true(interval() < few * 11 / 20);
 }
 
 TEST(a_site_that_takes_all_of_it_is_forgiven) {

@@ -103,8 +103,8 @@ static unsigned site_hear(struct site *site, struct world *world, int64_t *lower
 	return lowered;
 }
 
-/* A site that says "slower" once, wants half for a time, and forgives: the way back to the whole
- * pace brings no second refusal.  So much is heard in between, and is of one flight. */
+/* A site that takes all for a quarter of an hour, says "slower" once, wants half for a time, and
+ * forgives: the way back to the whole pace brings no second refusal.  So much is heard in between, and is of one flight. */
 TEST(back_to_full_without_a_second_refusal) {
 	struct random random = random_seeded("back_to_full");
 
@@ -112,7 +112,7 @@ TEST(back_to_full_without_a_second_refusal) {
 		struct site site = { .first = 0 };
 		int64_t late = random_below(&random, 20000) * MS, since = 0, lowered_ns = 0;
 		int64_t forgives = HOUR / 2 + random_below(&random, 1800) * SECOND;
-		int64_t refuses = BEGIN + random_below(&random, 7200) * SECOND;
+		int64_t refuses = BEGIN + HOUR / 4 + random_below(&random, 7200) * SECOND;
 		unsigned lowered = 0;
 
 		begin(60 + random_below(&random, 600), 10 * MINUTE, 1 + random_below(&random, 5));
