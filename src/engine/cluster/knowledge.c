@@ -167,7 +167,7 @@ static bool is_idle(const struct knowledge_store *store, const struct knowledge_
 	/* a configured limit needs no entry while nothing of it is leased; and what another's
 	 * resume left here is not to be taken for one of ours */
 	if (store->now_ns - entry->stand.resumed_ns < KNOWLEDGE_FRESH_NS || entry->dirty ||
-	    entry->applies || entry->granted > 0 || entry->canary_granted || entry->here != 0)
+	    entry->applies || knowledge_is_counted(entry) || entry->here != 0)
 		return false;
 	knowledge_put(entry, store->now_ns, &m);
 	return m.state == KNOWLEDGE_NONE && m.ceiling == 0;

@@ -50,6 +50,8 @@ struct knowledge_entry {
 	uint32_t limit;			/* as it was divided */
 	bool divided;
 	bool canary_granted;
+	bool asks, canary_asks;		/* the last call, or the one that is being made, wants some; */
+	bool counts, canary_counts;	/* the server may count on that still */
 	uint32_t others_short;		/* what other nodes want and do not have, */
 	uint32_t spare;			/* and what nobody has */
 	uint16_t granted, fair;		/* leased places: recorded for us; to be used anew */
@@ -137,6 +139,12 @@ struct knowledge_use {
 	bool certain;		/* false: lanes have not seen the share of now */
 	int64_t now_ns;
 };
+
+/* May the server count on something that this node had, or wanted? */
+static inline bool knowledge_is_counted(const struct knowledge_entry *entry) {
+	return entry->granted > 0 || entry->counts || entry->canary_granted ||
+	    entry->canary_counts;
+}
 
 /* Leased places that may be used. */
 static inline uint32_t knowledge_leased_here(const struct knowledge_entry *entry) {

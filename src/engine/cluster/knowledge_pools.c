@@ -84,7 +84,7 @@ static bool join(struct knowledge_use *u) {
 	    !put_share(u, slot, SHARED_NO_SHARE))
 		shared_set_share(slot, SHARED_NO_SHARE, 0);
 	u->entry->limit = 0;
-	u->entry->divided = u->entry->granted > 0 || u->entry->canary_granted;
+	u->entry->divided = knowledge_is_counted(u->entry);
 	return u->entry->divided;
 }
 
@@ -149,6 +149,7 @@ static size_t add_canary(struct knowledge_use *u, struct knowledge_pool *out, si
 	struct knowledge_entry *entry = u->entry;
 	bool had = entry->canary_granted, keeps = keeps_canary(u);
 	bool may = had && u->known && u->found.shared.canary_ns > u->now_ns;
+	bool asks = !had && wants_canary(u) && is_full(u);
 
 	if (had && !keeps && !may) {
 		struct shared_slot *slot = knowledge_slot(u->store, entry, false);
@@ -156,7 +157,7 @@ static size_t add_canary(struct knowledge_use *u, struct knowledge_pool *out, si
 		if (slot != NULL)
 			shared_set_canary(slot, 0);
 	}
-	if (!had && (!wants_canary(u) || !is_full(u)))
+	if (!had && !asks && !entry->canary_counts)
 		return 0;
 	*due |= !had || (!keeps && !may);
 	*out = (struct knowledge_pool){ .name = pool_name(u->store, 'c', entry, index),
@@ -164,7 +165,9 @@ static size_t add_canary(struct knowledge_use *u, struct knowledge_pool *out, si
 		.entry = (uint32_t)(entry - u->store->entries), .life = entry->life,
 		.canary = true };
 	/* one that was not sent in time is given back, before there is another */
-	out->want = out->hold != 0 || !had;
+	out->want = out->hold != 0 || asks;
+	entry->canary_asks = out->want > 0;
+	entry->canary_counts |= entry->canary_asks;
 	return 1;
 }
 
@@ -179,13 +182,16 @@ static size_t add_pool(struct knowledge_use *u, struct knowledge_pool *out, size
 		want = u->leasable;
 	if (want < hold)
 		want = hold;
-	if (want == 0 && entry->granted == 0)
+	/* who asked, and was granted none, must say that it wants none: others wait for it */
+	if (want == 0 && entry->granted == 0 && !entry->counts)
 		return 0;
-	*due |= hold < entry->granted || (want > entry->granted && knowledge_is_asked(u));
+	*due |= hold < entry->granted || want == 0 || (want > entry->granted && knowledge_is_asked(u));
 	*out = (struct knowledge_pool){ .name = pool_name(u->store, 'd', entry, index),
 		.limit = u->limit, .fixed = u->fixed, .version = version_of(entry, u->limit),
 		.hold = hold, .want = want,
 		.entry = (uint32_t)(entry - u->store->entries), .life = entry->life };
+	entry->asks = want > 0;
+	entry->counts |= entry->asks;
 	return 1;
 }
 
@@ -288,10 +294,12 @@ void knowledge_granted(struct knowledge_store *store, const struct generation *g
 		if (granted > 0 && !entry->canary_granted && slot != NULL)
 			shared_set_canary(slot, now_ns + CANARY_ISSUE_NS);
 		entry->canary_granted = granted > 0;
+		entry->canary_counts = granted > 0 || entry->canary_asks;
 		return;
 	}
 	entry->granted = (uint16_t)(granted < UINT16_MAX ? granted : UINT16_MAX);
 	entry->fair = (uint16_t)(fair < UINT16_MAX ? fair : UINT16_MAX);
+	entry->counts = granted > 0 || entry->asks;
 	entry->others_short = others_short;
 	entry->spare = spare;
 	knowledge_use_look(&u);

@@ -159,7 +159,7 @@ bool knowledge_is_quiet(const struct knowledge_store *store, const struct knowle
     uint32_t limit, int64_t now_ns) {
 	struct shared_seen seen;
 
-	return entry->divided && entry->granted == 0 && !entry->canary_granted &&
+	return entry->divided && !knowledge_is_counted(entry) &&
 	    entry->limit == limit && shared_find(store->engine->segment, entry->hash, &seen) &&
 	    entry->refused_ns == 0 && now_ns - seen.asked_ns > ASKED_NS &&
 	    !waits_in_lanes(store->generation, &seen) &&

@@ -168,6 +168,43 @@ TEST_IN(begin_sendmail, end_runs, a_call_that_was_lost_with_its_role_loses_no_pl
 	assert_int_equal(out[0].hold + out[0].want, 0);
 }
 
+/* It would have its turn before others, of a place that it does not want any more. */
+TEST_IN(begin_sendmail, end_runs, a_node_that_got_no_place_and_wants_none_any_more_says_so) {
+	divide(100000, 0);
+	assert_int_equal(ask(0, "A"), WINDOW_FULL);
+	assert_int_equal(pools(), 1);
+	assert_int_equal(out[0].want, 2);
+	short_of(&out[0], 0, 0);
+	now_ns += 3601 * NS_PER_SECOND;	/* nor does the next queue run */
+	assert_int_equal(pools(), 1);
+	assert_true(due);
+	assert_int_equal(out[0].hold + out[0].want, 0);
+	/* until there is an answer */
+	assert_int_equal(pools(), 1);
+	short_of(&out[0], 0, 2);
+	assert_int_equal(pools(), 0);
+}
+
+TEST_IN(begin_sendmail, end_runs, a_canary_that_had_no_turn_and_is_wanted_no_more_is_not_waited_for) {
+	divide(0, 700);
+	assert_int_equal(ask(0, "A"), WINDOW_FULL);
+	assert_int_equal(pools(), 1);
+	grant(&out[0], 2, 2, 60);
+	assert_int_equal(ask(0, "A"), WINDOW_GO);
+	assert_int_equal(ask(1, "B"), WINDOW_GO);
+	assert_int_equal(ask(2, "C"), WINDOW_FULL);
+	assert_int_equal(pools(), 2);
+	assert_int_equal(out[1].want, 1);
+	grant(&out[1], 0, 0, 60);
+	now_ns += 6 * NS_PER_SECOND;
+	assert_int_equal(pools(), 2);
+	assert_true(due);
+	assert_string_equal(out[1].name, "c:limited.example");
+	assert_int_equal(out[1].hold + out[1].want, 0);
+	grant(&out[1], 0, 0, 60);
+	assert_int_equal(pools(), 1);
+}
+
 /* Who would try more than the ceiling asks for its turn first. */
 TEST_IN(begin_sendmail, end_runs, one_canary_at_a_time) {
 	divide(0, 700);
