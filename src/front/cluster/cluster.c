@@ -11,6 +11,7 @@
 #include "front/cluster/cluster.h"
 
 #include <event2/event.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -305,19 +306,18 @@ static int open_all(struct cluster *cluster, struct diag *diag) {
 		.failed = on_knowledge_failed, .context = cluster,
 		.prefix = generation_text(generation, generation->cluster.prefix) };
 	int64_t patience_ns = generation->cluster.lease_ns / 3;
-	static char channel[CLUSTER_PREFIX_MAX + 16];
 	struct server_setup setup = {
 		.address = generation_text(generation, generation->cluster.redis),
 		.user = generation_text(generation, generation->cluster.user),
 		.password = cluster->setup->password,
 		.password_length = cluster->setup->password_length,
-		.channel = channel,
+		.channel = cluster->channel,
 		.patience_ns = patience_ns < PATIENCE_MOST_NS ? patience_ns : PATIENCE_MOST_NS,
 	};
 
 	take_settings(cluster, generation);
 	take_over(cluster, generation, clock_now_ns());
-	text_append(channel, sizeof(channel), 0, "%s%d:%s", cluster->prefix, CLUSTER_SCHEMA,
+	text_append(cluster->channel, sizeof(cluster->channel), 0, "%s%d:%s", cluster->prefix, CLUSTER_SCHEMA,
 	    KNOWLEDGE_CHANNEL);
 	cluster->base = event_base_new();
 	if (cluster->base == NULL)
@@ -332,15 +332,18 @@ static int open_all(struct cluster *cluster, struct diag *diag) {
 }
 
 int cluster_run(struct engine *engine, const struct cluster_setup *setup, struct diag *diag) {
-	static struct cluster cluster;
+	struct cluster *cluster = calloc(1, sizeof(*cluster));
 
-	cluster = (struct cluster){ .engine = engine, .setup = setup };
-	cluster.started = engine_pin(engine);
+	if (cluster == NULL)
+		return diag_set(diag, 0, "no memory for the cluster");
+	cluster->engine = engine;
+	cluster->setup = setup;
+	cluster->started = engine_pin(engine);
 	engine_heartbeat(engine, clock_now_ns());
-	if (!generation_has_cluster(cluster.started))
+	if (!generation_has_cluster(cluster->started))
 		return diag_set(diag, 0, "no cluster is configured");
-	if (open_all(&cluster, diag) != 0)
+	if (open_all(cluster, diag) != 0)
 		return -1;
-	(void)event_base_dispatch(cluster.base);
-	return cluster.ended ? 0 : diag_set(diag, 0, "the event loop ended");
+	(void)event_base_dispatch(cluster->base);
+	return cluster->ended ? 0 : diag_set(diag, 0, "the event loop ended");
 }

@@ -45,6 +45,7 @@ struct cluster {
 	struct knowledge_front *knowledge;
 	const struct generation *started;	/* pinned: what the role began with */
 	const char *prefix;
+	char channel[CLUSTER_PREFIX_MAX + 16];
 	struct cluster_link link;
 	bool greets;			/* hello is due */
 	bool belongs;			/* it was accepted, by this connection, */
