@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "segment/file/lock.h"
 #include "tests/machine/fiber.h"
+#include "tests/machine/nodes.h"
 #include "tests/machine/senders.h"
 #include "tests/machine/world.h"
 
@@ -58,7 +59,7 @@ void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out) {
 	int64_t ns = clock == CLOCK_THREAD_CPUTIME_ID ? fiber_ran_ns() :
-	    fibers_now_ns() + (clock == CLOCK_REALTIME ? world_wall_offset_ns() : 0);
+	    nodes_clock_ns() + (clock == CLOCK_REALTIME ? world_wall_offset_ns() : 0);
 
 	out->tv_sec = (time_t)(ns / NS_PER_SECOND);
 	out->tv_nsec = (long)(ns % NS_PER_SECOND);
@@ -118,7 +119,7 @@ bool __wrap_process_is_over(pid_t pid, uint64_t start_ticks) {
 
 /* By a time that is none a lock would be taken from who holds it. */
 enum lock_result __wrap_lock_acquire(struct lock *lock, int64_t now_ns) {
-	int64_t ago_ns = fibers_now_ns() - now_ns;
+	int64_t ago_ns = nodes_clock_ns() - now_ns;
 
 	if (process_current() != NULL && (ago_ns < 0 || ago_ns > LATE_NS))
 		world_fail("time", "%s wants a lock as of %lld", process_current()->name,

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/internal.h"
+#include "tests/machine/nodes.h"
+#include "tests/machine/role.h"
 #include "tests/machine/senders.h"
 
 #define CLASSES_MAX 8
@@ -30,6 +32,14 @@ static const char *client_text(const struct address *client, uint16_t port) {
 
 static bool is_admitted(const struct tcp *tcp) {
 	return tcp->state == TCP_OPEN && tcp->heard == HEARD_ADMIT && !tcp->let_go;
+}
+
+uint32_t check_open(uint32_t class_index) {
+	uint32_t count = senders_open(class_index);
+
+	for (unsigned i = 0; i < TCP_MAX; i++)
+		count += is_admitted(&tcps[i]) && tcps[i].class_index == class_index;
+	return count;
 }
 
 static bool has_slot(const struct tcp *tcp) {
@@ -169,6 +179,10 @@ void check_decision(struct policy_link *link, const struct answer *answer, bool 
 		tcp->class_index = answer->class_index;
 		check_limit(answer->class_index);
 		check_client(tcp);
+		/* (one that is taken for another, of the same tuple, has its place) */
+		if (answer->newly_decided)
+			check_nodes_admitted(0, answer->class_index, true,
+			    ((const struct role *)process_current()->own)->asked_ns);
 	}
 	if (verdict == VERDICT_ADMIT && answer->class_index != CLASS_NO_RULE)
 		wrong_since_ns[answer->class_index] = 0;

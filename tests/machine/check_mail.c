@@ -78,19 +78,22 @@ static void check_destination(unsigned domain) {
 }
 
 void check_mail(const char *state_path) {
-	struct hints_reader *reader;
 	struct hints_answer answer;
-	char text[200];
+	char text[200], path[200];
 
-	snprintf(text, sizeof(text), "%s.hints", state_path);
-	reader = hints_reader_open(text);
+	snprintf(path, sizeof(path), "%s.hints", state_path);
 	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
+		/* a new one: what it lets begin takes a place in the class for a while */
+		struct hints_reader *reader = hints_reader_open(path);
+
 		check_destination(i);
 		snprintf(text, sizeof(text), "u@%s", mail_domain(i));
 		hints_reader_ask(reader, MAIL_MTA, text, strlen(text), false, fibers_now_ns(),
 		    &answer);
-		if (answer.kind == HINTS_HELD)
+		/* (of a ceiling that is divided an idle node may have no place, until it asks) */
+		if (answer.kind == HINTS_HELD && (world_plan()->nodes == 0 ||
+		    strstr(answer.text, "other nodes use its window") == NULL))
 			world_fail("held", "mail for %s: %s", mail_domain(i), answer.text);
+		hints_reader_close(&reader);
 	}
-	hints_reader_close(&reader);
 }

@@ -7,6 +7,8 @@
 #include "segment/destination/states.h"
 #include "segment/session/sessions.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/nodes.h"
+#include "tests/machine/role.h"
 #include "tests/machine/senders.h"
 
 void senders_are_lost(void) {
@@ -14,11 +16,21 @@ void senders_are_lost(void) {
 		senders[i].counted = false;
 }
 
+uint32_t senders_open(uint32_t class_index) {
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < SENDERS_MAX; i++)
+		count += senders[i].alive && senders[i].counted &&
+		    senders[i].class_index == class_index;
+	return count;
+}
+
 void check_sender(struct policy_link *link, const struct generation *generation,
     const struct outbound_answer *answer) {
 	const struct generation_class *class;
 	struct sender *sender = link->sender;
-	uint32_t count = 0;
+	uint32_t count;
+	bool is_new;
 
 	world_log("sender %u: %s: verdict %d reason %d count %u of %u", link->identity.pid,
 	    process_current()->name, (int)answer->answer.decision.verdict,
@@ -34,15 +46,17 @@ void check_sender(struct policy_link *link, const struct generation *generation,
 	    answer->answer.decision.reason == REASON_UNUSABLE ||
 	    answer->answer.decision.reason == REASON_UNTRACKED)
 		return;
+	is_new = !sender->counted;
 	sender->counted = true;
 	sender->class_index = answer->found.class_index;
 	class = generation_class(generation, sender->class_index);
-	for (unsigned i = 0; i < SENDERS_MAX; i++)
-		count += senders[i].alive && senders[i].counted &&
-		    senders[i].class_index == sender->class_index;
+	count = senders_open(sender->class_index);
 	if (count > class->limits.sessions)
 		world_fail("senders", "class %s has %u of %u",
 		    generation_text(generation, class->name), count, class->limits.sessions);
+	if (is_new)
+		check_nodes_admitted(0, sender->class_index, false,
+		    ((const struct role *)process_current()->own)->asked_ns);
 }
 
 uint32_t senders_slots(const struct segment *segment, uint16_t record) {

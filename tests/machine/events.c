@@ -14,6 +14,8 @@ struct event {
 	event_callback_fn call;
 	void *argument;
 	int64_t due_ns;		/* 0: not */
+	bool persists;
+	int64_t period_ns;
 };
 
 struct event_base {
@@ -31,18 +33,21 @@ struct event *event_new(struct event_base *base, evutil_socket_t fd, short what,
     event_callback_fn call, void *argument) {
 	struct event *event = calloc(1, sizeof(*event));
 
-	(void)what;
 	MUST(event != NULL);
 	*event = (struct event){ .next = base->events, .base = base, .fd = fd, .call = call,
-		.argument = argument };
+		.argument = argument, .persists = (what & EV_PERSIST) != 0 };
 	base->events = event;
 	return event;
 }
 
 int event_add(struct event *event, const struct timeval *after) {
-	if (after != NULL)
-		event->due_ns = clock_now_ns() + after->tv_sec * NS_PER_SECOND +
-		    after->tv_usec * 1000;
+	int64_t after_ns;
+
+	if (after == NULL)
+		return 0;
+	after_ns = after->tv_sec * NS_PER_SECOND + after->tv_usec * 1000;
+	event->due_ns = clock_now_ns() + after_ns;
+	event->period_ns = event->persists ? after_ns : 0;
 	return 0;
 }
 
@@ -65,7 +70,7 @@ void events_fire_timers(struct event_base *base) {
 	for (struct event *e = base->events; e != NULL; e = e->next) {
 		if (e->due_ns == 0 || e->due_ns > clock_now_ns())
 			continue;
-		e->due_ns = 0;
+		e->due_ns = e->period_ns == 0 ? 0 : clock_now_ns() + e->period_ns;
 		e->call(-1, EV_TIMEOUT, e->argument);
 	}
 }

@@ -215,7 +215,7 @@ static void fiber_new(struct process *process, void (*main)(void *), void *argum
 
 void process_start(struct process *process, const char *name, void (*main)(void *), void *own) {
 	*process = (struct process){ .name = name, .pid = (int32_t)machine.next_thread,
-		.alive = true, .own = own };
+		.node = process->node, .alive = true, .own = own };
 	fiber_new(process, main, process);
 }
 
@@ -323,13 +323,16 @@ static uintptr_t place_of(const struct watched *mapping, const void *word) {
 
 unsigned fibers_wake(const void *word, unsigned most) {
 	const struct watched *mine = machine.current != NULL ? &watched : NULL;
-	unsigned count = 0;
+	unsigned count = 0, node = machine.current != NULL ? machine.current->process->node : 0;
 
-	for (struct fiber *f = machine.fibers; f != NULL && mine == NULL; f = f->next)
-		if ((uintptr_t)word - f->watched.low < f->watched.bytes)
+	for (struct fiber *f = machine.fibers; f != NULL && mine == NULL; f = f->next) {
+		if ((uintptr_t)word - f->watched.low < f->watched.bytes) {
 			mine = &f->watched;
+			node = f->process->node;
+		}
+	}
 	for (struct fiber *f = machine.fibers; f != NULL && count < most && mine != NULL; f = f->next) {
-		if (f->ended || f->waits_for == NULL || f->woken ||
+		if (f->ended || f->waits_for == NULL || f->woken || f->process->node != node ||
 		    place_of(&f->watched, f->waits_for) != place_of(mine, word))
 			continue;
 		f->woken = f->ready = true;
@@ -348,7 +351,8 @@ bool fibers_pend(const void *word) {
 		    head == NULL || head->list_op_pending == NULL)
 			continue;
 		lock = (const char *)head->list_op_pending + head->futex_offset;
-		if (place_of(&f->watched, lock) == place_of(&watched, word))
+		if (f->process->node == machine.current->process->node &&
+		    place_of(&f->watched, lock) == place_of(&watched, word))
 			return true;
 	}
 	return false;

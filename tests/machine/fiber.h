@@ -21,6 +21,7 @@ struct process {
 	struct process *next;
 	const char *name;
 	int32_t pid;
+	uint8_t node;				/* machine that it runs on; 0: the whole one */
 	bool alive;
 	int64_t stopped_until_ns;
 	uint64_t dies_after, stops_after;	/* loads and stores of its own; 0: not */

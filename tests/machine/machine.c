@@ -25,6 +25,7 @@
 
 #include "config/compile/compile.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/nodes.h"
 #include "tests/machine/world.h"
 
 #define SHRINKS_MAX 400
@@ -40,7 +41,7 @@ static const char classes[] =
     "  client = { sessions = 2; ipv4 = 32; }; } );";
 
 static char directory[64] = "/dev/shm";
-static struct generation *generation;
+static const struct generation *generation;
 static const char *change = "";
 
 struct outcome {
@@ -58,7 +59,7 @@ static double real_seconds(void) {
 }
 
 static bool write_file(const char *path, const char *text) {
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 
 	if (fd >= 0)
@@ -91,32 +92,51 @@ static bool make_directory(void) {
 	return mkdtemp(directory) != NULL;
 }
 
-static void compile(void) {
+/* Of the machine, alone; or of one of several. */
+static const struct generation *compile(const char *name, const char *settings,
+    const char *with_classes) {
 	struct config_messages messages = { 0 };
-	char text[2048], path[80], site[80];
+	const struct generation *compiled;
+	char text[2048], path[80];
 
 	snprintf(text, sizeof(text), "version = 1;\n"
-	    "state = { path = \"%s/state\"; sessions = \"256\"; destinations = \"256\"; "
+	    "state = { path = \"%s/%s\"; sessions = \"256\"; destinations = \"256\"; "
 	    "classes = \"64\"; accounts = \"64\"; };\n"
 	    "listen = { policy = ( { address = \"unix:%s/p\"; } );\n"
 	    "  milter = [ \"unix:%s/m\" ]; };\n"
 	    "journal = { path = \"%s/journal\"; file_size = \"64k\"; };\n"
 	    "window = { suspend = \"1s\"; canary = \"200ms\"; };\n"
-	    "mta = ( { name = \"" MAIL_MTA "\"; kind = \"postfix\"; site = \"%s/site\"; },\n"
-	    "  { name = \"sender\"; kind = \"sendmail\"; } );\n"
-	    "%s", directory, directory, directory, directory, directory,
-	    classes);
-	snprintf(site, sizeof(site), "%s/site", directory);
-	if (!write_file(site, MAIL_LANES))
-		abort();
+	    "%s%s", directory, name, directory, directory, directory, settings, with_classes);
 	snprintf(path, sizeof(path), "%s/conf", directory);
 	if (!write_file(path, text))
 		abort();
-	generation = config_compile(path, &messages);
-	if (generation == NULL) {
+	compiled = config_compile(path, &messages);
+	if (compiled == NULL) {
 		fprintf(stderr, "machine: %s\n", messages.count > 0 ? messages.list[0].text : "?");
 		exit(2);
 	}
+	return compiled;
+}
+
+static void compile_all(void) {
+	char path[80], mtas[256];
+
+	snprintf(path, sizeof(path), "%s/site", directory);
+	if (!write_file(path, MAIL_LANES))
+		abort();
+	snprintf(mtas, sizeof(mtas), "mta = ( { name = \"" MAIL_MTA "\"; kind = \"postfix\"; "
+	    "site = \"%s/site\"; },\n  { name = \"sender\"; kind = \"sendmail\"; } );\n", directory);
+	generation = compile("state", mtas, classes);
+#ifdef WITH_CLUSTER
+	for (unsigned i = 0; i < NODES_MAX; i++) {
+		char name[16], settings[512];
+
+		snprintf(name, sizeof(name), i == 0 ? "state" : "state%u", i);
+		/* no mail leaves the others */
+		nodes_settings(i, directory, i == 0 ? mtas : "", settings, sizeof(settings));
+		nodes_configure(i, compile(name, settings, nodes_classes));
+	}
+#endif
 }
 
 static int remove_one(const char *path, const struct stat *status, int what, struct FTW *at) {
@@ -254,7 +274,7 @@ int main(int argc, char **argv) {
 	}
 	if (!make_directory())
 		return 1;
-	compile();
+	compile_all();
 	began = real_seconds();
 	for (; (good || goes_on) && done < seeds && real_seconds() - began < most; done++)
 		good &= one_seed(first + done, tells, twice || (argc == 1 && done < TWICE), shrinks);

@@ -60,6 +60,7 @@ static void milter_turn(struct role *role) {
 	const struct generation *generation = engine_pin(role->engine);
 	struct message message = *role->inbox;
 
+	role->asked_ns = clock_now_ns();
 	if (message.request != NULL)
 		on_connect(role, generation, message.link, message.request);
 	else if (message.link->session.ref.slot != 0)

@@ -23,8 +23,7 @@ struct plan plan_of(uint64_t seed) {
 	static const uint32_t paces[] = { 3, 10, 40, 150, 1000 };
 	static const uint32_t spreads[] = { 3, 300, 2000, 8000 };
 	struct draws draws = { seed * 2 + 1 };
-
-	return (struct plan){
+	struct plan plan = {
 		.seed = seed,
 		.policies = 1 + draw_below(&draws, 3),
 		.milters = draw_below(&draws, 3),
@@ -47,6 +46,19 @@ struct plan plan_of(uint64_t seed) {
 		.letters = some(&draws, 80),
 		.orders = some(&draws, 8),
 	};
+
+#ifndef WITH_CLUSTER
+	return plan;
+#endif
+	if (draw_below(&draws, 4) > 0)
+		return plan;
+	plan.spread = draw_below(&draws, 2) == 0 ? 8000 : 20000;
+	plan.nodes = 1 + draw_below(&draws, NODES_OTHERS_MAX);
+	plan.cuts = some(&draws, 8);
+	plan.failures = some(&draws, 5);
+	plan.falls = some(&draws, 12);
+	plan.damages = some(&draws, 40);
+	return plan;
 }
 
 uint32_t *plan_number(struct plan *plan, size_t index) {
@@ -75,7 +87,7 @@ bool plan_is_sound(const struct plan *plan) {
 	return plan->policies > 0 && plan->policies <= 3 && plan->milters <= 2 && plan->servers > 0 &&
 	    plan->servers <= 16 && plan->hosts > 0 && plan->hosts <= 12 && plan->ports > 0 &&
 	    plan->hosts * plan->ports <= 60 && plan->pace > 0 && plan->spread > 0 &&
-	    plan->mails <= 400 && plan->letters <= 200 && plan->domains > 0 && plan->domains <= 6;
+	    plan->nodes <= NODES_OTHERS_MAX && plan->mails <= 400 && plan->letters <= 200 && plan->domains > 0 && plan->domains <= 6;
 }
 
 void plan_print(const struct plan *plan) {

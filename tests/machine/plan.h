@@ -28,7 +28,14 @@
 	NUMBER(orders)		/* by hand */ \
 	NUMBER(switches)	/* between roles where none waits */ \
 	NUMBER(pace)		/* loads and stores between two of them */ \
-	NUMBER(spread)		/* of the sessions' times, in ms */
+	NUMBER(spread)		/* of the sessions' times, in ms */ \
+	NUMBER(nodes)		/* other machines that share limits with this one */ \
+	NUMBER(cuts)		/* of a machine from Redis */ \
+	NUMBER(failures)	/* of Redis */ \
+	NUMBER(falls)		/* of other machines, or of their roles */ \
+	NUMBER(damages)		/* in 1000 answers of Redis */
+
+#define NODES_OTHERS_MAX	2
 
 struct plan {
 	uint64_t seed;

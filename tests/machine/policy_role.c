@@ -26,9 +26,12 @@ void let_go(const struct address *client, uint16_t port) {
 /* For the log of events. */
 bool __wrap_slot_close(struct session_lock *lock, uint32_t slot, const struct session *session) {
 	const struct role *role = process_current()->own;
-	const struct message *message = role->kind != ROLE_KEEPER ? role->inbox : NULL;
+	const struct message *message;
 	bool done;
 
+	if (process_current()->node > 0)
+		return __real_slot_close(lock, slot, session);
+	message = role->kind != ROLE_KEEPER ? role->inbox : NULL;
 	done = __real_slot_close(lock, slot, session);
 	world_log("%s (%s %u) closes 192.0.2.%u[%u], state %u, flags %x%s", process_current()->name,
 	    message == NULL ? "of itself" : message->request == NULL ? "end" : "question",
@@ -70,6 +73,7 @@ static void policy_turn(struct role *role) {
 	const struct generation *generation = engine_pin(role->engine);
 	struct message message = *role->inbox;
 
+	role->asked_ns = clock_now_ns();
 	if (message.link->sender != NULL)
 		outbound_turn(role, generation, message.link, message.request);
 	else if (message.request != NULL)

@@ -27,6 +27,7 @@ struct role {
 	struct engine *engine;
 	struct message *inbox;
 	const char *state_path;
+	int64_t asked_ns;		/* when it took up what it is busy with */
 };
 
 uint8_t listener_of(const struct generation *generation, uint8_t kind);
@@ -41,6 +42,8 @@ void milter_main(struct role *role);
 void keeper_main(struct role *role);
 /* Of front/feed what is left without files. */
 void feed_main(struct role *role);
+/* The one of front/cluster. */
+void cluster_main(struct role *role);
 /* postern-lookup, which is no role: it has no segment and no engine. */
 #define NO_ROLE ROLE_NONE
 void lookup_main(struct role *role);

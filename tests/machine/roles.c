@@ -11,10 +11,11 @@
 #include "segment/file/layout.h"
 #include "segment/file/segment.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/nodes.h"
 #include "tests/machine/role.h"
 #include "tests/machine/senders.h"
 
-#define ROLES_MAX 8
+#define ROLES_MAX 9
 #define HUNG_NS (4 * NS_PER_SECOND)
 #define LOCK_TOUCHES 60			/* of a transaction, about */
 #define AWAY_PART 8			/* one of so many is not started again for long */
@@ -150,6 +151,8 @@ static void role_main(void *argument) {
 		milter_main(role);
 	else if (role->kind == ROLE_FEED)
 		feed_main(role);
+	else if (role->kind == ROLE_CLUSTER)
+		cluster_main(role);
 	else
 		policy_main(role);
 }
@@ -159,7 +162,7 @@ static void role_start(void *argument) {
 	static const char *const names[] = { "policy.0", "policy.1", "policy.2", "milter.0",
 		"milter.1" };
 	const char *name = role->kind == ROLE_KEEPER ? "keeper" : role->kind == ROLE_FEED ? "feed" :
-	    role->kind == NO_ROLE ? "lookup" :
+	    role->kind == NO_ROLE ? "lookup" : role->kind == ROLE_CLUSTER ? "cluster" :
 	    names[role->number + (role->kind == ROLE_MILTER ? 3 : 0)];
 
 	if (all.keeper_is_gone && role->kind == ROLE_KEEPER)
@@ -193,9 +196,14 @@ static void tell_keeper(void *argument) {
 
 static void role_died(struct process *process) {
 	struct role *role = process->own;
-	struct news *news = malloc(sizeof(*news));
 	int64_t now_ns = fibers_now_ns();
+	struct news *news;
 
+	if (process->node > 0) {
+		nodes_member_died(process);
+		return;
+	}
+	news = malloc(sizeof(*news));
 	MUST(news != NULL);
 	*news = (struct news){ role, role->start, process->pid };
 	world_log("%s died", process->name);
@@ -316,6 +324,8 @@ void roles_begin(const struct plan *plan, struct segment *segment, int fd, const
 		all.roles[all.count++].kind = ROLE_FEED;
 		all.roles[all.count++].kind = NO_ROLE;
 	}
+	if (plan->nodes > 0)
+		all.roles[all.count++].kind = ROLE_CLUSTER;
 	for (unsigned i = 0; i < all.count; i++) {
 		struct role *role = &all.roles[i];
 

@@ -33,6 +33,8 @@ void outbound_turn(struct role *role, const struct generation *generation,
 /* A sender was admitted, or not. */
 void check_sender(struct policy_link *link, const struct generation *generation,
     const struct outbound_answer *answer);
+/* That were told that they have a slot, and live. */
+uint32_t senders_open(uint32_t class_index);
 /* The state was made anew. */
 void senders_are_lost(void);
 /* Slots of a class that senders have. */

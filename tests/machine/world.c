@@ -19,6 +19,7 @@
 #include "engine/journal/journal_restore.h"
 #include "segment/file/internal.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/nodes.h"
 #include "tests/machine/orders.h"
 #include "tests/machine/senders.h"
 
@@ -143,6 +144,7 @@ static int prepare(enum segment_origin origin, bool damaged, struct segment **se
 	if (report.origin != origin)
 		world_fail("adopt", "%s", report.reason);
 	check_begin(*segment, copy);
+	nodes_main_is(*segment, copy, origin != SEGMENT_ADOPTED);
 	check_mail_begin(*segment, origin != SEGMENT_ADOPTED);
 	if (segment_is_unlearned(*segment))
 		restore(*segment);
@@ -272,6 +274,7 @@ static void run_phases(void) {
 	mail_calm();
 	senders_calm();
 	orders_calm();
+	nodes_calm();
 	world_log("calm");
 	settle("after the chaos", QUIET_NS);
 	check_quiet(false);
@@ -289,6 +292,7 @@ static void run_phases(void) {
 		check_mail(path);
 	if (plan_has_mail(&world.plan))
 		orders_outlive_keeper(path);
+	nodes_finish();
 }
 
 void world_run(const struct plan *plan, const struct generation *generation, bool tells,
@@ -302,7 +306,7 @@ void world_run(const struct plan *plan, const struct generation *generation, boo
 	world.digest = UINT64_C(0xcbf29ce484222325);
 	world.tells = tells;
 	world.report_fd = report_fd;
-	world.generation = generation;
+	world.generation = plan->nodes > 0 ? nodes_configured(0) : generation;
 	log_redirect(log_line, NULL);
 	fibers_begin(&world.plan);
 	make_journal();
@@ -313,6 +317,7 @@ void world_run(const struct plan *plan, const struct generation *generation, boo
 	mail_begin(plan);
 	senders_begin(plan);
 	orders_begin(plan);
+	nodes_begin(plan);
 	for (uint32_t i = 0; i < plan->steps; i++)
 		timer_at(fibers_now_ns() + draw_scale(&world.draws, 1000, plan->spread * NS_PER_MS),
 		    step_wall, NULL);

@@ -160,6 +160,8 @@ bool servers_are_gone(void);
 
 /* --- check.c ---------------------------------------------------------------------- */
 
+/* Sessions of a class that were admitted, and live; those of Sendmail's processes among them. */
+uint32_t check_open(uint32_t class_index);
 void check_begin(struct segment *segment, const struct generation *generation);
 void check_mail_begin(const struct segment *segment, bool made_anew);
 /* A decision reached the mail server. */
