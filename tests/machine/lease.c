@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-#include "tests/machine/lease.h"
+#include "tests/machine/lease_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,72 +8,6 @@
 #include "base/diag.h"
 
 #define SEEN		500
-#define SLICE		5000
-#define PLACES_MAX	1000000000
-
-struct head {
-	char operation[8], name[32], instance[34], epoch[20], nonce[20], other[34];
-	int64_t token, sequence, event, heard, sent, lease, nodes;
-};
-
-struct ask {
-	int64_t limit, version, fixed, hold, need, want, open;
-	char name[LEASE_NAME];
-};
-
-/* One call.  What it changes is in a copy, until it is finished. */
-struct turn {
-	struct lease_data *stored;
-	struct lease_data now;
-	struct head head;
-	unsigned slot;			/* of the node that calls; 0: it has none */
-	bool has_heard, lacks;
-	struct lease_reply *reply;
-};
-
-/* --- answers --------------------------------------------------------------------------- */
-
-void reply_begin(struct lease_reply *reply) {
-	reply->value = (struct redis_value){ .kind = REDIS_KIND_LIST, .list = reply->items };
-	reply->last = REPLY_VALUES;
-	reply->length = 0;
-}
-
-static struct redis_value *next_item(struct lease_reply *reply) {
-	MUST(reply->value.count < reply->last);
-	return &reply->items[reply->value.count++];
-}
-
-void reply_number(struct lease_reply *reply, int64_t number) {
-	*next_item(reply) = (struct redis_value){ .kind = REDIS_KIND_NUMBER, .number = number };
-}
-
-static struct redis_value text_value(struct lease_reply *reply, const char *text) {
-	size_t length = strlen(text);
-	char *copy = reply->text + reply->length;
-
-	MUST(reply->length + length + 1 <= sizeof(reply->text));
-	memcpy(copy, text, length + 1);
-	reply->length += length + 1;
-	return (struct redis_value){ .kind = REDIS_KIND_TEXT, .text = copy, .length = length };
-}
-
-void reply_text(struct lease_reply *reply, const char *text) {
-	struct redis_value value = text_value(reply, text);
-
-	*next_item(reply) = value;
-}
-
-/* A list in the list, of `count` values that are written to what is returned. */
-static struct redis_value *list_items(struct lease_reply *reply, size_t count) {
-	MUST(reply->value.count + count <= reply->last);
-	reply->last -= count;
-	return &reply->items[reply->last];
-}
-
-static void set_list(struct redis_value *at, const struct redis_value *items, size_t count) {
-	*at = (struct redis_value){ .kind = REDIS_KIND_LIST, .list = items, .count = count };
-}
 
 static void answer_head(struct turn *t, const char *status) {
 	reply_begin(t->reply);
@@ -94,14 +28,6 @@ static int64_t gone_after(int64_t lease) {
 
 static int64_t wait_for(int64_t lease) {
 	return lease + lease / 10 + 50;
-}
-
-static int64_t most_of(int64_t a, int64_t b) {
-	return a > b ? a : b;
-}
-
-static int64_t least_of(int64_t a, int64_t b) {
-	return a < b ? a : b;
 }
 
 static struct lease_mark *mark_of(struct lease_marks *row, const char *who) {
@@ -279,179 +205,6 @@ static void hello(struct turn *t) {
 
 /* --- share ----------------------------------------------------------------------------------- */
 
-static struct lease_pool *pool_of(struct lease_data *lease, const char *name, bool make) {
-	for (unsigned i = 0; i < lease->pool_count; i++)
-		if (strcmp(lease->pools[i].name, name) == 0)
-			return &lease->pools[i];
-	if (!make)
-		return NULL;
-	MUST(lease->pool_count < LEASE_POOLS);
-	lease->pools[lease->pool_count] = (struct lease_pool){ .count = 0 };
-	snprintf(lease->pools[lease->pool_count].name, LEASE_NAME, "%s", name);
-	return &lease->pools[lease->pool_count++];
-}
-
-/* Those parts that count; returns the caller's, or NULL. */
-static struct lease_part *read_pool(struct turn *t, const char *name, struct lease_pool *out) {
-	const struct lease_pool *stored = pool_of(&t->now, name, false);
-	struct lease_part *own = NULL;
-
-	out->count = 0;
-	for (unsigned i = 0; stored != NULL && i < stored->count; i++) {
-		const struct lease_part *part = &stored->parts[i];
-		const struct lease_node *node = &t->now.nodes[part->slot];
-
-		if (!node->used || !node->alive || node->life != part->life)
-			continue;
-		if (part->slot == (int64_t)t->slot)
-			own = &out->parts[out->count];
-		out->parts[out->count++] = *part;
-	}
-	return own;
-}
-
-struct sum {
-	int64_t limit, fixed, granted, need, lacking;
-	bool differs;
-};
-
-static struct sum sum_up(const struct lease_pool *pool, const struct lease_part *own) {
-	struct sum sum = { .limit = -1 };
-	int64_t version = 0;
-
-	for (unsigned i = 0; i < pool->count; i++) {
-		const struct lease_part *part = &pool->parts[i];
-
-		if (part->version > version) {
-			version = part->version;
-			sum.limit = -1;
-		}
-		if (part->version == version && (sum.limit < 0 || part->limit < sum.limit))
-			sum.limit = part->limit;
-		sum.fixed = most_of(sum.fixed, part->fixed);
-		sum.differs |= part->limit != own->limit || part->fixed != own->fixed;
-		if (part == own)
-			continue;
-		sum.granted += part->granted;
-		sum.need += part->need;
-		sum.lacking += most_of(0, part->need - part->granted);
-	}
-	return sum;
-}
-
-static int64_t odd_one(struct turn *t, const struct lease_pool *pool, const bool *waiting,
-    struct lease_part *own, int64_t odd, int64_t before) {
-	int64_t having = 0, ahead = 0;
-	bool others = false;
-
-	for (unsigned i = 0; i < pool->count; i++) {
-		const struct lease_part *part = &pool->parts[i];
-
-		if (!waiting[i] || part == own)
-			continue;
-		having += part->odd > 0;
-		others |= part->odd == 0;
-		ahead += part->odd == 0 && part->waits > 0 &&
-		    (own->waits == 0 || part->waits < own->waits) &&
-		    t->now.nodes[part->slot].last > before;
-	}
-	if (own->odd > 0) {
-		if ((others && (t->head.sent - own->odd >= SLICE || t->head.sent < own->odd)) ||
-		    having >= odd) {
-			own->odd = 0;
-			own->waits = t->now.event;
-			return 0;
-		}
-		return 1;
-	}
-	if (having + ahead < odd) {
-		own->odd = t->head.sent;
-		own->waits = 0;
-		return 1;
-	}
-	if (own->waits == 0)
-		own->waits = t->now.event;
-	return 0;
-}
-
-static int64_t fair_part(struct turn *t, const struct lease_pool *pool, struct lease_part *own,
-    int64_t places, int64_t needs, int64_t before) {
-	int64_t level = places, rest = places, count = pool->count, last = -1;
-	bool waiting[LEASE_SLOTS];
-
-	memset(waiting, true, sizeof(waiting));
-	while (needs > places && count != last) {
-		last = count;
-		level = rest / count;
-		for (unsigned i = 0; i < pool->count; i++) {
-			if (!waiting[i] || pool->parts[i].need > level)
-				continue;
-			rest -= pool->parts[i].need;
-			waiting[i] = false;
-			count--;
-		}
-	}
-	if (needs > places && own->need > level && rest > level * count)
-		return level + odd_one(t, pool, waiting, own, rest - level * count, before);
-	own->odd = own->waits = 0;
-	return level;
-}
-
-static void keep_pool(struct turn *t, const struct ask *ask, struct lease_pool *pool,
-    struct lease_part *own) {
-	struct lease_pool *stored;
-
-	if (own->granted == 0 && own->need == 0 && ask->open == 0 && (ask->limit == PLACES_MAX ||
-	    (strncmp(ask->name, "b:", 2) != 0 && strncmp(ask->name, "e:", 2) != 0))) {
-		for (; own < &pool->parts[pool->count - 1]; own++)
-			*own = own[1];
-		pool->count--;
-	}
-	stored = pool_of(&t->now, ask->name, true);
-	memcpy(pool->name, stored->name, sizeof(pool->name));
-	*stored = *pool;
-}
-
-static void settle(struct turn *t, const struct ask *ask, int64_t most, bool waits,
-    int64_t before) {
-	struct lease_pool pool = { .count = 0 };
-	struct lease_part *own = read_pool(t, ask->name, &pool);
-	bool tells = strncmp(ask->name, "b:", 2) == 0 || strncmp(ask->name, "e:", 2) == 0;
-	int64_t hold, need, places, fair = 0, granted = 0;
-	struct sum others;
-
-	if (own == NULL) {
-		own = &pool.parts[pool.count++];
-		*own = (struct lease_part){ .slot = (int64_t)t->slot,
-			.life = t->now.nodes[t->slot].life };
-	}
-	hold = least_of(ask->hold, own->granted);
-	need = most_of(ask->need, hold);
-	own->limit = ask->limit;
-	own->fixed = ask->fixed;
-	own->version = ask->version;
-	own->open = ask->open;
-	own->need = need;
-	others = sum_up(&pool, own);
-	places = most_of(0, others.limit - most * others.fixed);
-	if (!waits) {
-		fair = fair_part(t, &pool, own, places, others.need + need, before);
-		granted = most_of(hold, least_of(least_of(others.lacking == 0 ?
-		    most_of(ask->want, need) : need, fair),
-		    most_of(hold, places - others.granted)));
-		own->granted = granted;
-		t->lacks |= need > granted && others.granted > 0 && tells;
-		keep_pool(t, ask, &pool, own);
-	}
-	reply_number(t->reply, granted);
-	reply_number(t->reply, fair);
-	reply_number(t->reply, others.lacking);
-	reply_number(t->reply, others.limit);
-	reply_number(t->reply, places);
-	reply_number(t->reply, most_of(0, places - others.granted - granted));
-	reply_number(t->reply, others.differs || most != t->head.nodes);
-}
-
 static void read_ask(const char *text, struct ask *ask) {
 	int64_t *const numbers[] = { &ask->limit, &ask->version, &ask->fixed, &ask->hold,
 		&ask->need, &ask->want, &ask->open };
@@ -498,7 +251,7 @@ static bool share(struct turn *t, const char *const *pools, size_t count) {
 		struct ask ask;
 
 		read_ask(pools[i], &ask);
-		settle(t, &ask, most, !t->now.ready, before);
+		lease_settle(t, &ask, most, !t->now.ready, before);
 	}
 	finish(t);
 	return t->lacks && strcmp(t->head.other, "tell") == 0;
@@ -542,7 +295,7 @@ static void look_at_pool(struct turn *t, const struct ask *ask, int64_t number,
     const int64_t *places, struct redis_value *shares, size_t *count, size_t most) {
 	struct lease_pool pool;
 
-	(void)read_pool(t, ask->name, &pool);
+	(void)lease_read_pool(t, ask->name, &pool);
 	for (unsigned i = 0; i < pool.count; i++) {
 		const struct lease_part *part = &pool.parts[i];
 		const int64_t words[] = { number, places[part->slot], part->granted, part->need,
@@ -552,10 +305,10 @@ static void look_at_pool(struct turn *t, const struct ask *ask, int64_t number,
 		if (*count >= most || (part->granted == 0 && part->need == 0 && part->open == 0 &&
 		    part->limit == ask->limit && part->fixed == ask->fixed))
 			continue;
-		items = list_items(t->reply, 7);
+		items = reply_list(t->reply, 7);
 		for (unsigned k = 0; k < 7; k++)
 			items[k] = (struct redis_value){ .kind = REDIS_KIND_NUMBER, .number = words[k] };
-		set_list(&shares[(*count)++], items, 7);
+		reply_set_list(&shares[(*count)++], items, 7);
 	}
 }
 
@@ -569,13 +322,13 @@ static size_t look_at_nodes(struct turn *t, struct redis_value *nodes, int64_t *
 
 		if (!node->used)
 			continue;
-		items = list_items(t->reply, 4);
-		items[0] = text_value(t->reply, node->name);
+		items = reply_list(t->reply, 4);
+		items[0] = reply_text_value(t->reply, node->name);
 		for (unsigned k = 0; k < 3; k++)
 			items[k + 1] = (struct redis_value){ .kind = REDIS_KIND_NUMBER,
 				.number = words[k] };
 		places[i] = (int64_t)count;
-		set_list(&nodes[count++], items, 4);
+		reply_set_list(&nodes[count++], items, 4);
 	}
 	return count;
 }
@@ -587,17 +340,17 @@ static void look(struct turn *t, const char *const *pools, size_t pool_count) {
 	int64_t places[LEASE_SLOTS + 1] = { 0 };
 
 	answer_ok(t);
-	nodes = list_items(t->reply, LEASE_SLOTS);
+	nodes = reply_list(t->reply, LEASE_SLOTS);
 	count = look_at_nodes(t, nodes, places);
-	set_list(next_item(t->reply), nodes, count);
-	shares = list_items(t->reply, most);
+	reply_set_list(reply_item(t->reply), nodes, count);
+	shares = reply_list(t->reply, most);
 	for (size_t i = 0; i < pool_count; i++) {
 		struct ask ask;
 
 		read_ask(pools[i], &ask);
 		look_at_pool(t, &ask, (int64_t)i, places, shares, &share_count, most);
 	}
-	set_list(next_item(t->reply), shares, share_count);
+	reply_set_list(reply_item(t->reply), shares, share_count);
 }
 
 /* --- a call ---------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: ISC */
-#include "tests/machine/nodes.h"
+#include "tests/machine/nodes_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,16 +8,13 @@
 
 #include "base/clock.h"
 #include "segment/file/internal.h"
-#include "segment/session/sessions.h"
 #include "tests/machine/network.h"
 
-#define WORKERS		2
-#define MEMBERS		(1 + WORKERS)	/* the first is the cluster role */
-#define VISITS_MAX	24
-#define LOOK_NS		NS_PER_SECOND
 #define FULL_NS		(16 * NS_PER_SECOND)	/* Redis is tried again each 7.5 s, and begins with 2.25 s */
 #define PEAK_NS		(3 * NS_PER_SECOND)
-#define ONE_NS		(6 * NS_PER_SECOND)
+#define STAY_NS		(800 * NS_PER_MS)
+#define ONE_NS		(STAY_NS + 1700 * NS_PER_MS)	/* less than a second after the last has gone */
+#define ONE_PEAK_NS	NS_PER_SECOND
 #define LAST_NS		(3 * NS_PER_SECOND)
 
 const char nodes_classes[] =
@@ -26,52 +23,6 @@ const char nodes_classes[] =
     "{ name = \"b\"; match = [ \"*.b\" ]; hold_at = 2; refuse_at = 2; action = \"defer\"; }, "
     "{ name = \"all\"; match = [ \"*\" ]; hold_at = 12; refuse_at = 12; scope = \"cluster\"; "
     "  client = { sessions = 2; ipv4 = 32; }; } );";
-
-struct node;
-
-/* A session, from its question on. */
-struct visit {
-	bool used, admitted;
-	uint32_t number;		/* of the node's visits: what is of an earlier one is void */
-	uint16_t port;
-	uint32_t class_index;
-	struct session_ref ref;
-	struct member *asked;		/* who was asked, while there is no answer, */
-	uint32_t start;			/* in that life */
-};
-
-struct order {
-	struct order *next;
-	struct visit *visit;		/* NULL: to end `ref` */
-	uint32_t number;
-	struct session_ref ref;
-};
-
-struct member {
-	struct process process;
-	struct node *node;
-	unsigned number;
-	uint32_t start;
-	struct segment *segment;
-	struct engine *engine;
-	struct order *inbox;
-};
-
-struct node {
-	unsigned number;
-	bool up;
-	const struct generation *configured;
-	struct generation *generation;	/* as published */
-	struct segment *segment;
-	int fd;
-	/* its clock, as of that time of the world */
-	int64_t clock_ns, since_ns, ppm;
-	int64_t pause_ns;		/* between visitors, at most, */
-	int64_t stay_ns;		/* and what one stays */
-	struct member members[MEMBERS];
-	struct visit visits[VISITS_MAX];
-	uint32_t next_visit;
-};
 
 static struct {
 	const struct plan *plan;
@@ -119,140 +70,6 @@ static void set_clock(struct node *node, int64_t clock_ns) {
 	node->ppm = draw_below(&all.draws, 2) == 0 ? most : -most;
 }
 
-/* --- what a worker does ----------------------------------------------------------------- */
-
-static const char *name_of(uint32_t class_index) {
-	return class_index == 0 ? "x.a" : NULL;
-}
-
-static struct question question_of(const struct member *member, const struct visit *visit) {
-	const char *name = name_of(visit->class_index);
-	struct question question = { .client_port = visit->port, .server = *world_server(),
-		.server_port = 25, .name = name, .name_length = name == NULL ? 0 : strlen(name),
-		.owner = OWNER_MILTER, .connect_only = true };
-
-	memcpy(question.client.bytes + 10, (const uint8_t[]){ 0xff, 0xff, 198, 51, 100,
-	    (uint8_t)(1 + (visit - member->node->visits)) }, 6);
-	return question;
-}
-
-static void visit_end(void *argument);
-
-struct ending {
-	struct visit *visit;
-	struct node *node;
-	uint32_t number;
-};
-
-static void end_later(struct node *node, struct visit *visit) {
-	struct ending *ending = malloc(sizeof(*ending));
-
-	MUST(ending != NULL);
-	*ending = (struct ending){ visit, node, visit->number };
-	timer_at(fibers_now_ns() + draw_scale(&all.draws, all.calm ? node->stay_ns / 2 : NS_PER_MS,
-	    node->stay_ns), visit_end, ending);
-}
-
-static void begin_session(struct member *member, const struct generation *generation,
-    struct visit *visit) {
-	struct question question = question_of(member, visit);
-	int64_t asked_ns = clock_now_ns();
-	struct answer answer;
-
-	engine_session_open(member->engine, generation, &question, asked_ns, &answer);
-	visit->asked = NULL;
-	if (answer.decision.verdict == VERDICT_ADMIT && answer.class_index != CLASS_NO_RULE &&
-	    answer.decision.reason != REASON_UNUSABLE &&
-	    answer.decision.reason != REASON_UNTRACKED) {
-		visit->admitted = true;
-		visit->class_index = answer.class_index;
-		visit->ref = answer.session;
-		check_nodes_admitted(member->node->number, answer.class_index, true, asked_ns);
-		end_later(member->node, visit);
-		return;
-	}
-	visit->used = false;
-	if (answer.session.slot != 0)
-		engine_session_close(member->engine, &answer.session, clock_now_ns());
-}
-
-static bool is_visit(const struct node *node, const struct session *session) {
-	for (unsigned i = 0; i < VISITS_MAX; i++)
-		if (node->visits[i].used && node->visits[i].port == session->client_port)
-			return true;
-	return false;
-}
-
-/* What the kernel would show to a keeper: that it is over. */
-static void end_others(struct member *member) {
-	uint32_t first, count;
-
-	for (uint32_t shard = 0; shard < member->segment->header->shard_count; shard++) {
-		sessions_range(member->segment, shard, &first, &count);
-		for (uint32_t slot = first; slot < first + count; slot++) {
-			struct session session;
-			struct session_ref ref;
-
-			session_load(member->segment, slot, &session);
-			if (session.control.state == SESSION_FREE || is_visit(member->node, &session))
-				continue;
-			ref = (struct session_ref){ .client = session.client,
-				.client_port = session.client_port, .serial = session.serial,
-				.slot = slot + 1, .direction = session.control.direction };
-			engine_session_close(member->engine, &ref, clock_now_ns());
-		}
-	}
-}
-
-static void carry_out(struct member *member) {
-	const struct generation *generation = engine_pin(member->engine);
-	struct order order = *member->inbox;
-
-	free(member->inbox);
-	member->inbox = order.next;
-	if (order.visit == NULL)
-		engine_session_close(member->engine, &order.ref, clock_now_ns());
-	else if (order.visit->used && order.visit->number == order.number)
-		begin_session(member, generation, order.visit);
-	engine_unpin(member->engine, generation);
-}
-
-static void work(struct member *member) {
-	int64_t beat_ns = 0;
-
-	for (;;) {
-		if (clock_now_ns() >= beat_ns) {
-			beat_ns = clock_now_ns() + LOOK_NS;
-			engine_heartbeat(member->engine, clock_now_ns());
-			end_others(member);
-		}
-		while (member->inbox != NULL)
-			carry_out(member);
-		fiber_sleep(nodes_world_ns(member->node->number, beat_ns));
-	}
-}
-
-static void member_main(void *argument) {
-	struct process *process = argument;
-	struct member *member = process->own;
-	struct node *node = member->node;
-	enum role_kind kind = member->number == 0 ? ROLE_CLUSTER : ROLE_POLICY;
-	unsigned number = member->number == 0 ? 0 : member->number - 1;
-	struct diag diag;
-
-	if (segment_attach(&member->segment, dup(node->fd), generation_text(node->configured,
-		node->configured->state_path), &diag) != 0)
-		world_fail("attach", "node %u: %s", node->number, diag.text);
-	fiber_watch(segment_header(member->segment), segment_header(member->segment)->bytes);
-	segment_role_starting(member->segment, kind, number, clock_now_ns());
-	if (engine_open(&member->engine, member->segment, segment_role_place(kind, number),
-		&diag) != 0)
-		world_fail("open", "node %u: %s", node->number, diag.text);
-	if (kind == ROLE_CLUSTER)
-		cluster_serve(member->engine);
-	work(member);
-}
-
 /* --- life ------------------------------------------------------------------------------------ */
 
 static void member_start(void *argument) {
@@ -267,7 +84,7 @@ static void member_start(void *argument) {
 	member->inbox = NULL;
 	member->process.node = (uint8_t)member->node->number;
 	world_log("%s starts", names[member->node->number][member->number]);
-	process_start(&member->process, names[member->node->number][member->number], member_main,
+	process_start(&member->process, names[member->node->number][member->number], node_member_main,
 	    member);
 }
 
@@ -380,6 +197,12 @@ static struct member *some_worker(struct node *node) {
 	return member->process.alive ? member : NULL;
 }
 
+struct ending {
+	struct visit *visit;
+	struct node *node;
+	uint32_t number;
+};
+
 static void visit_end(void *argument) {
 	struct ending *ending = argument;
 	struct visit *visit = ending->visit;
@@ -392,6 +215,15 @@ static void visit_end(void *argument) {
 			send_order(member, (struct order){ .ref = visit->ref });
 	}
 	free(ending);
+}
+
+void node_visit_ends(struct node *node, struct visit *visit) {
+	struct ending *ending = malloc(sizeof(*ending));
+
+	MUST(ending != NULL);
+	*ending = (struct ending){ visit, node, visit->number };
+	timer_at(fibers_now_ns() + draw_scale(&all.draws, all.calm ? node->stay_ns / 2 : NS_PER_MS,
+	    node->stay_ns), visit_end, ending);
 }
 
 static void come(struct node *node) {
@@ -516,7 +348,7 @@ void nodes_calm(void) {
 	for (unsigned i = 1; i <= all.plan->nodes; i++) {
 		node_up(&all.nodes[i]);
 		all.nodes[i].pause_ns = 40 * NS_PER_MS;
-		all.nodes[i].stay_ns = 800 * NS_PER_MS;
+		all.nodes[i].stay_ns = STAY_NS;
 	}
 }
 
@@ -532,9 +364,9 @@ void nodes_finish(void) {
 	check_nodes_full();
 	for (unsigned i = 2; i <= all.plan->nodes; i++)
 		all.nodes[i].pause_ns = 0;
-	fibers_run(fibers_now_ns() + ONE_NS - PEAK_NS);
+	fibers_run(fibers_now_ns() + ONE_NS - ONE_PEAK_NS);
 	check_nodes_watch();
-	fibers_run(fibers_now_ns() + PEAK_NS);
+	fibers_run(fibers_now_ns() + ONE_PEAK_NS);
 	check_nodes_one(1);
 	all.nodes[1].pause_ns = 0;
 	fibers_run(fibers_now_ns() + LAST_NS);
