@@ -27,6 +27,11 @@ static bool is_at_milter(const struct policy_link *link) {
 	return link->client_port != 0;
 }
 
+/* Where several machines share it each has less. */
+static bool is_limit(const struct generation_class *class, uint32_t limit) {
+	return class->shared ? limit <= class->limits.inbound : limit == class->limits.inbound;
+}
+
 /* What no reason of a new decision can be. */
 static const char *wrong_of(const struct policy_link *link, const struct generation_class *class,
     const char *name, const struct decision *decision, bool at_recipient) {
@@ -36,13 +41,17 @@ static const char *wrong_of(const struct policy_link *link, const struct generat
 	switch (decision->reason) {
 	case REASON_BELOW_LIMIT:
 		return decision->verdict != VERDICT_ADMIT ? "not admitted" :
-		    decision->limit != class->limits.inbound ? "by another limit" :
+		    !is_limit(class, decision->limit) ? "by another limit" :
 		    decision->count >= decision->limit ? "at the limit" : NULL;
 	case REASON_CLASS_INBOUND:
 	case REASON_GATE_SHUT:
 		return decision->verdict != no ? "by another action" :
 		    decision->limit != class->limits.inbound ? "by another limit" :
 		    decision->count < decision->limit ? "below the limit" : NULL;
+	case REASON_CLASS_SHARE:
+		return !class->shared ? "of no share" : decision->verdict != no ? "by another action" :
+		    decision->limit >= class->limits.inbound ? "by all of the limit" :
+		    decision->count < decision->limit ? "below the share" : NULL;
 	case REASON_CLIENT_SESSIONS:
 		return strcmp(name, "all") != 0 ? "where no client is limited" :
 		    decision->verdict != VERDICT_REFUSE ? "by another action" :
