@@ -175,6 +175,22 @@ static bool accounts_fit(const struct generation *g) {
 #endif
 }
 
+static bool sources_fit(const struct generation *g) {
+	if (g->source_count > GENERATION_SOURCES_MAX || !array_fits(g, g->sources,
+	    g->source_count, sizeof(struct generation_source), 8))
+		return false;
+	for (uint32_t i = 0; i < g->source_count; i++) {
+		const struct generation_source *source = generation_source(g, i);
+
+		if (!warm_settings_are_sound(&source->warm) ||
+		    strlen(generation_text(g, source->name)) > GENERATION_SOURCE_NAME_MAX ||
+		    strlen(generation_text(g, source->transport)) > GENERATION_SOURCE_NAME_MAX ||
+		    strlen(generation_text(g, source->over)) > GENERATION_SOURCE_NAME_MAX)
+			return false;
+	}
+	return true;
+}
+
 int generation_verify(const void *block, size_t bytes, struct diag *diag) {
 	const struct generation *g = block;
 
@@ -189,7 +205,8 @@ int generation_verify(const void *block, size_t bytes, struct diag *diag) {
 		    "%llu",
 		    bytes, (unsigned long long)g->bytes);
 	if (((const char *)block)[bytes - 1] != '\0' || !header_fits(g) || !classes_fit(g) ||
-	    !mtas_fit(g) || !windows_fit(g) || !providers_fit(g) || !accounts_fit(g))
+	    !mtas_fit(g) || !windows_fit(g) || !providers_fit(g) || !accounts_fit(g) ||
+	    !sources_fit(g))
 		return diag_set(diag, 0, "the configuration block points outside itself, or has settings out of bounds");
 	return 0;
 }

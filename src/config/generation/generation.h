@@ -20,6 +20,7 @@
 #include "policy/limit/class.h"
 #include "policy/limit/limit.h"
 #include "policy/window/pace.h"
+#include "policy/window/warm.h"
 #include "policy/window/window.h"
 
 #define GENERATION_MAGIC	UINT64_C(0x31524e4745545350)
@@ -233,6 +234,19 @@ struct generation_cluster {
 	int64_t lease_ns;
 };
 
+/* A source address that is warmed up (DESIGN section 17): sources[]. */
+#define GENERATION_SOURCES_MAX		16
+#define GENERATION_SOURCE_NAME_MAX	32	/* bytes, also of a transport */
+struct generation_source {
+	uint32_t name;
+	uint32_t transport;	/* of Postfix, with an address of its own */
+	uint32_t over;		/* transport of what is above the number; "": that mail waits */
+	uint32_t line;
+	uint32_t is_per_provider;	/* else the plan is for all its mail */
+	uint32_t reserved;
+	struct warm_settings warm;
+};
+
 struct generation {
 	uint64_t magic;
 	uint64_t layout;	/* generation_layout() of the code that wrote it */
@@ -328,6 +342,8 @@ struct generation {
 	struct generation_accounts accounts;
 	uint32_t accounts_named;	/* by metrics and the status page */
 	uint64_t history_bytes;		/* 0: none is kept */
+	uint32_t source_count;
+	uint32_t sources;		/* struct generation_source[] */
 };
 
 /* A hash over the text of the declarations above and of the settings' table, which the build
@@ -439,6 +455,12 @@ const struct generation_provider *generation_provider(const struct generation *g
     uint32_t index);
 const struct generation_reply_rule *generation_reply_rule(const struct generation *g,
     uint32_t index);
+
+static inline const struct generation_source *
+generation_source(const struct generation *g, uint32_t index) {
+	return (const struct generation_source *)(const void *)
+	    ((const char *)g + g->sources) + index;
+}
 
 /* The journal's directories, each with one writer. */
 enum journal_room {
