@@ -137,6 +137,34 @@ static size_t answer_probe(const struct lookup *lookup, const struct socketmap_r
 	return socketmap_reply(out, SOCKETMAP_OK, text);
 }
 
+static bool is_transport(const char *transport, uint64_t which) {
+	return hints_transport(transport) == which;
+}
+
+/* The transport that the hints mean is root's word, as its next hop is. */
+static bool source_text(const struct lookup *lookup, const struct hints_answer *hint,
+    int64_t now_ns, char *text, size_t size) {
+	const char *next_hop = site_routes_source_hop(lookup->site, hint->domain,
+	    strlen(hint->domain), now_ns);
+	const char *transport = site_routes_source(lookup->site, is_transport, hint->transport);
+
+	return next_hop != NULL && transport != NULL &&
+	    (size_t)snprintf(text, size, "%s:%s", transport, next_hop) < size;
+}
+
+/* Does the site leave this mail to sources that are warmed up, where there are any? */
+static void allow_sources(const struct lookup *lookup, const struct socketmap_request *request,
+    int64_t now_ns) {
+	char domain[HINTS_NAME_MAX + 1];
+	size_t length;
+
+	if (lookup->site == NULL || !site_routes_has_sources(lookup->site))
+		return;
+	length = domain_of(request, domain);
+	if (length > 0 && site_routes_source_hop(lookup->site, domain, length, now_ns) != NULL)
+		hints_reader_allow_sources(lookup->reader);
+}
+
 static size_t answer(const struct lookup *lookup,
     const struct socketmap_request *request, char out[SOCKETMAP_REPLY_MAX]) {
 	struct hints_answer hint = { .kind = HINTS_NOTHING };
@@ -145,12 +173,20 @@ static size_t answer(const struct lookup *lookup,
 
 	if (is_map(request, PROBE_MAP))
 		return answer_probe(lookup, request, out);
-	if (lookup->reader != NULL && is_map(request, MAP_NAME))
-		hints_reader_ask(lookup->reader, row_of(lookup, request, now_ns, row, sizeof(row)),
-		    request->key, request->key_length, false, now_ns, &hint);
+	if (lookup->reader != NULL && is_map(request, MAP_NAME)) {
+		const char *name = row_of(lookup, request, now_ns, row, sizeof(row));
+
+		allow_sources(lookup, request, now_ns);
+		hints_reader_ask(lookup->reader, name, request->key, request->key_length, false,
+		    now_ns, &hint);
+	}
 	switch (hint.kind) {
 	case HINTS_LANE:
 		if (!lane_text(lookup, &hint, now_ns, text, sizeof(text)))
+			break;
+		return socketmap_reply(out, SOCKETMAP_OK, text);
+	case HINTS_SOURCE:
+		if (!source_text(lookup, &hint, now_ns, text, sizeof(text)))
 			break;
 		return socketmap_reply(out, SOCKETMAP_OK, text);
 	case HINTS_HELD:

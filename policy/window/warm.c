@@ -108,14 +108,37 @@ static void day_begin(struct warm *warm, const struct warm_settings *settings, i
 
 /* --- from outside ----------------------------------------------------------------------- */
 
-int64_t warm_take(struct warm *warm, const struct warm_settings *settings, int64_t now_ns) {
+static void warm_begin(struct warm *warm, const struct warm_settings *settings, int64_t now_ns) {
 	warm_settle(warm, settings, now_ns);
 	if (warm->sent == 0 || is_day_over(warm, now_ns))
 		day_begin(warm, settings, now_ns);
+}
+
+int64_t warm_take(struct warm *warm, const struct warm_settings *settings, int64_t now_ns) {
+	warm_begin(warm, settings, now_ns);
 	if (warm->sent >= number_now(warm, settings))
 		return warm->day_ns + WARM_DAY_NS - now_ns;
 	warm->sent++;
 	return 0;
+}
+
+uint32_t warm_left(const struct warm *warm, const struct warm_settings *settings, int64_t now_ns) {
+	struct warm copy = *warm;
+	uint32_t number;
+
+	warm_begin(&copy, settings, now_ns);
+	number = number_now(&copy, settings);
+	if (number == UINT32_MAX)
+		return number;
+	return number > copy.sent ? number - copy.sent : 0;
+}
+
+void warm_count(struct warm *warm, const struct warm_settings *settings, uint32_t count,
+    int64_t now_ns) {
+	if (count == 0)
+		return;
+	warm_begin(warm, settings, now_ns);
+	warm->sent = count < UINT32_MAX - warm->sent ? warm->sent + count : UINT32_MAX;
 }
 
 void warm_result(struct warm *warm, const struct warm_settings *settings, bool throttled,

@@ -65,6 +65,13 @@ _Static_assert(sizeof(struct warm) == 24, "three words");
 /* Counts a message: 0; or says in how many ns the next day can begin. */
 int64_t warm_take(struct warm *warm, const struct warm_settings *settings, int64_t now_ns);
 
+/* So many more may go now, in the day that runs or would begin; UINT32_MAX: no number binds. */
+uint32_t warm_left(const struct warm *warm, const struct warm_settings *settings, int64_t now_ns);
+
+/* Counts so many that went, whether they might or not. */
+void warm_count(struct warm *warm, const struct warm_settings *settings, uint32_t count,
+    int64_t now_ns);
+
 /* The result of a message sent at sent_ns, accepted or throttled (0 or less: not known).  Of an
  * earlier day it says nothing. */
 void warm_result(struct warm *warm, const struct warm_settings *settings, bool throttled,

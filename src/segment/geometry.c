@@ -259,6 +259,7 @@ bool segment_geometry(struct segment_header *header, uint32_t record_count,
 	header->records_offset = place_bytes(&end, (uint64_t)record_count * sizeof(struct class_record));
 	header->lane_uses_offset = place_bytes(&end, SEGMENT_LANE_USES * sizeof(struct lane_use_slot));
 	header->paced_offset = place_bytes(&end, SEGMENT_PACED * sizeof(struct paced_slot));
+	header->sources_offset = place_bytes(&end, SEGMENT_SOURCES * sizeof(struct source_slot));
 	place_sessions(header, &end);
 	if (!place_learned(&header->clients, clients, sizeof(struct client_slot), &end) ||
 	    !place_learned(&header->destinations, destination_count, sizeof(struct destination),

@@ -33,6 +33,7 @@
 #include "segment/destination/destination_table.h"
 #include "segment/file/feed_position.h"
 #include "segment/geometry.h"
+#include "segment/hints/sources.h"
 #include "segment/queue/grants.h"
 #include "segment/destination/recipients.h"
 #include "segment/session/sessions.h"
@@ -195,6 +196,7 @@ static uint64_t segment_adopt(struct segment *segment) {
 	scrub_mtas(segment);
 	grants_scrub(segment);
 	shared_scrub(segment);
+	sources_scrub(segment);
 	scrub_decisions(segment->header);
 	scrub_learned(segment, clock_now_ns());
 	states_scrub(segment, clock_now_ns());
@@ -230,6 +232,7 @@ static void carry_learned(const struct segment *from, struct segment *to) {
 	for (unsigned i = 0; i < LEARNED_KINDS; i++)
 		learned_carry(learned_kinds[i], from, to);
 	states_carry(from, to);
+	sources_carry(from, to);
 #ifdef WITH_ACCOUNTS
 	accounts_carry(from, to);
 #endif

@@ -154,6 +154,7 @@ static bool mta_fits(const struct generation *g, const struct generation_mta *mt
 	    (mta->site_route_names == 0 ||
 	    texts_fit(g, mta->site_route_names, mta->site_route_count)) &&
 	    texts_fit(g, mta->site_watches, mta->site_watch_count) &&
+	    texts_fit(g, mta->site_sources, mta->site_source_count) &&
 	    mta->site_changed <= mta->site_watch_count &&
 	    mta->queue_count <= GENERATION_QUEUES_MAX;
 }

@@ -82,6 +82,9 @@ struct generation_mta {
 	 * (generation_site_watch). */
 	uint32_t site_watches;
 	uint32_t site_watch_count;
+	uint32_t site_sources;	/* uint32_t[site_source_count]: transports of sources that are
+				 * warmed up, and of what is above their numbers */
+	uint32_t site_source_count;
 	uint32_t site_changed;	/* 1 + the first of them that is another one by now; 0: none */
 	uint32_t window;	/* struct generation_window, or 0 */
 	/* The queue that is driven (Sendmail); the rest means nothing without `drive`. */

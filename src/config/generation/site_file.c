@@ -14,6 +14,7 @@
 #define NEXT_HOP_MAX	255
 #define TRANSPORT_MAX	32
 #define WIDTH_MOST	10000
+#define SITE_SOURCES_MAX (2 * GENERATION_SOURCES_MAX)
 
 static const struct span nothing;
 
@@ -195,6 +196,18 @@ static void add_watch(struct site_file *file, struct span rest) {
 		list->texts[list->count++] = rest;
 }
 
+static void add_source(struct site_file *file, struct span keyword, struct span rest) {
+	struct site_masks *list = &file->sources;
+	struct span word;
+
+	if (!one_word(file, keyword, rest, &word))
+		return;
+	if (word.length > TRANSPORT_MAX || list->count == SITE_SOURCES_MAX)
+		mistake(file, "too long, or too many transports of sources", word);
+	else if (masks_grow(file, list))
+		list->texts[list->count++] = word;
+}
+
 static void read_fact(struct site_file *file, struct span keyword, struct span rest) {
 	struct span word;
 
@@ -217,6 +230,8 @@ static void read_fact(struct site_file *file, struct span keyword, struct span r
 			file->relayhost = word;
 	} else if (span_is(keyword, "watch")) {
 		add_watch(file, rest);
+	} else if (span_is(keyword, "source")) {
+		add_source(file, keyword, rest);
 	} else if (span_is(keyword, "only-listed")) {
 		no_word(file, keyword, rest, &file->only_listed);
 	} else if (span_is(keyword, "probes")) {
@@ -284,6 +299,7 @@ void site_file_free(struct site_file *file) {
 	}
 	masks_free(&file->listed);
 	masks_free(&file->watches);
+	masks_free(&file->sources);
 	file->part_count = 0;
 }
 
@@ -365,4 +381,6 @@ void site_file_store(struct block *block, const struct site_file *file,
 	mta->site_listed_index = mask_index_store(block, file->listed.masks, file->listed.count);
 	mta->site_watches = store_texts(block, &file->watches);
 	mta->site_watch_count = mta->site_watches == 0 ? 0 : file->watches.count;
+	mta->site_sources = store_texts(block, &file->sources);
+	mta->site_source_count = mta->site_sources == 0 ? 0 : file->sources.count;
 }

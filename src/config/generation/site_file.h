@@ -20,6 +20,7 @@
  *	by-setup		postern-postfix-setup put the lines into master.cf
  *	probes N			so wide is the lane of address verification probes
  *	no-probes REASON		why they have none
+ *	source TRANSPORT	a transport of sources that are warmed up
  *	watch STAMP PATH		a file that the settings were read of
  *	only-listed			those of `list` alone can have one
  *	list MASK
@@ -77,6 +78,7 @@ struct site_file {
 	uint32_t part_count;
 	struct site_masks listed;
 	struct site_masks watches;	/* "STAMP PATH"; of masks it has none */
+	struct site_masks sources;	/* nor these */
 	struct span relayhost;
 	struct span no_probes;
 	uint32_t probes;

@@ -19,6 +19,7 @@
 #include "base/file_stamp.h"
 #include "base/text.h"
 #include "config/generation/block.h"
+#include "config/generation/generation_internal.h"
 #include "config/generation/site_file.h"
 
 struct site_routes {
@@ -199,4 +200,32 @@ const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
 	    !is_left_to_us(g, row, domain, length))
 		return NULL;
 	return generation_site_next_hop(g, row, domain, length);
+}
+
+bool site_routes_has_sources(const struct site_routes *routes) {
+	return routes->generation != NULL && routes->generation->mtas[0].site_source_count > 0;
+}
+
+const char *site_routes_source_hop(struct site_routes *routes, const char *domain,
+    size_t length, int64_t now_ns) {
+	const struct generation_mta *row = find_row(routes, domain, length, now_ns);
+	const struct generation *g = routes->generation;
+
+	if (row == NULL || row->transport != 0 || row->site_refusal != 0 ||
+	    !is_left_to_us(g, row, domain, length))
+		return NULL;
+	return generation_site_next_hop(g, row, domain, length);
+}
+
+const char *site_routes_source(const struct site_routes *routes,
+    bool (*is_it)(const char *transport, uint64_t which), uint64_t which) {
+	const struct generation *g = routes->generation;
+
+	for (uint32_t i = 0; g != NULL && i < g->mtas[0].site_source_count; i++) {
+		const char *transport = generation_text_of(g, g->mtas[0].site_sources, i);
+
+		if (is_it(transport, which))
+			return transport;
+	}
+	return NULL;
 }

@@ -41,6 +41,15 @@ const char *site_routes_next_hop(struct site_routes *routes, const char *domain,
  * they take their lane by the resolver's own settings. */
 const char *site_routes_probe_hop(struct site_routes *routes, const char *domain,
     size_t length, int64_t now_ns);
+/* Does it name transports of sources that are warmed up, as it was read last? */
+bool site_routes_has_sources(const struct site_routes *routes);
+/* The next hop of mail for the domain (lower case) that may go by one of these, as above; NULL: the
+ * site does not leave it to them. */
+const char *site_routes_source_hop(struct site_routes *routes, const char *domain,
+    size_t length, int64_t now_ns);
+/* Such a transport; NULL: it names none that `is_it` knows. */
+const char *site_routes_source(const struct site_routes *routes,
+    bool (*is_it)(const char *transport, uint64_t which), uint64_t which);
 /* Could the file be used at the last question? */
 bool site_routes_usable(const struct site_routes *routes);
 

@@ -114,6 +114,20 @@ static void write_further(FILE *file, const struct lanes *lanes) {
 		write_routes(file, &lanes->site);
 }
 
+/* A transport that is not in master.cf would keep its mail queued: its name is root's, too. */
+static void write_sources(FILE *file, const struct lanes *lanes) {
+	const struct generation *g = lanes->generation;
+
+	for (uint32_t i = 0; i < g->source_count; i++) {
+		const struct generation_source *source = generation_source(g, i);
+		const char *over = generation_text(g, source->over);
+
+		fprintf(file, "source %s\n", generation_text(g, source->transport));
+		if (over[0] != '\0' && strcmp(over, lanes->site.clone) != 0)
+			fprintf(file, "source %s\n", over);
+	}
+}
+
 static void write_facts(FILE *file, const struct lanes *lanes) {
 	const struct postfix_site *site = &lanes->site;
 	time_t now = time(NULL);
@@ -136,6 +150,7 @@ static void write_facts(FILE *file, const struct lanes *lanes) {
 	for (size_t i = 0; i < site->watches.count; i++)
 		fprintf(file, "watch %016" PRIx64 " %s\n", site->watches.entries[i].stamp,
 		    site->watches.entries[i].name);
+	write_sources(file, lanes);
 	write_routes(file, site);
 	if (site->tables.count > 0)
 		fputs("only-listed\n", file);

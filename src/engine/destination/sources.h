@@ -29,6 +29,9 @@ uint32_t engine_source_choose(const struct engine *engine, const struct generati
     uint32_t provider, int64_t now_ns);
 /* Where none has: does the mail wait, as the last one says? */
 bool engine_sources_make_wait(const struct generation *generation);
+/* So much mail of the provider need not wait just now: postern-lookup has numbers for it. */
+uint32_t engine_sources_ready(const struct engine *engine, const struct generation *generation,
+    uint32_t provider);
 
 /* Counts what the log tells: a message that source `number` was tried for.  (See the file.) */
 struct source_result {

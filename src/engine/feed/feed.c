@@ -139,8 +139,9 @@ static void note_lane(struct engine *engine, const struct feed_result *result) {
 		    judgement->reply.phase > PHASE_NONE && judgement->reply.phase < PHASE_MAIL,
 	};
 
-	/* a probe of an address is in no queue that mail is in */
-	if (d->status == DELIVERY_DELIVERABLE || d->status == DELIVERY_UNDELIVERABLE)
+	/* a probe of an address is in no queue that mail is in, nor is mail of a source */
+	if (d->status == DELIVERY_DELIVERABLE || d->status == DELIVERY_UNDELIVERABLE ||
+	    judgement->source != 0)
 		return;
 	use.suspended = is_suspended_by_mta(d, judgement);
 	/* what goes to a content filter is in no queue of the domain */
@@ -374,6 +375,8 @@ static bool feed_learn(struct feed_result *result) {
 		.queue = feed_hash_of(memory, d->queue_id),
 		.has_rule = judgement->rule != JUDGE_NONE };
 
+	if (judgement->source != 0)
+		l.class = feed_class_of_source(&l, l.class);
 	l.weight = judged_weight(l.class);
 	if (result->expected != NULL)
 		result->key = *result->expected;
@@ -481,6 +484,9 @@ struct feed_outcome engine_feed_delivery(struct engine *engine,
 	else
 		outcome.repeated = result.repeated || !feed_position_counts(engine->segment,
 		    origin->log, origin->offset);
+	/* its state knows by itself what it has counted */
+	if (judgement->source != 0)
+		feed_source(&result);
 	if (outcome.repeated) {
 		engine_count(engine, COUNTER_RESULTS_REPEATED, 1);
 	} else {

@@ -174,6 +174,13 @@ static inline void feed_pace(struct feed_learning *learning) {
 }
 #endif
 
+/* feed_source.c */
+
+/* Counts a result for the source that it went by. */
+void feed_source(const struct feed_result *result);
+/* The class as its destination hears it: that a new address is put off is not the site's state. */
+enum result_class feed_class_of_source(struct feed_learning *learning, enum result_class class);
+
 /* feed_late.c */
 
 #define FEED_TAG_CANARY	0x100	/* of a level's attempt, beside the class */

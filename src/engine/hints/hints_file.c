@@ -227,9 +227,11 @@ static int build_file(struct engine_hints *hints, const struct gathering *gather
 		.recipients = hints->recipient_count + RECIPIENTS_SPARE,
 		.paces = hint_paces_wanted(hints),
 		.pass_key = paced_key(hints->engine->segment) };
+	struct hints_source sources[HINTS_SOURCES_MAX];
 	int result = -1;
 
 	memset(mtas, 0, sizeof(mtas));
+	hint_sources_begin(hints, sources, &table);
 	for (uint32_t i = 0; i < hints->generation->mta_count; i++) {
 		mtas[i].name = generation_text(hints->generation, hints->generation->mtas[i].name);
 		mtas[i].width_count = hints->mtas[i].widths.count;
@@ -358,7 +360,9 @@ static int build(struct engine_hints *hints, struct diag *diag) {
 	if (result == 0) {
 		hints->made_of = hints->generation->number;
 		hints->published = true;
-		hints->crowded = hints->paces_lack;
+		hints->crowded = hints->paces_lack ||
+		    (hints->given == NULL && hints->generation->source_count > 0 &&
+		    !hints->generation->outbound_observe);
 		return 0;
 	}
 	/* its keys are not those of the file in place, if they were begun */

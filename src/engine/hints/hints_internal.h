@@ -15,6 +15,7 @@
 #include "engine/internal.h"
 #include "engine/destination/windows.h"
 #include "policy/window/lane.h"
+#include "segment/hints/given.h"
 #include "segment/hints/hints.h"
 #include "segment/hints/lane_uses.h"
 
@@ -186,6 +187,9 @@ struct engine_hints {
 	uint32_t pace_count, pace_size, pace_next;
 	struct map pace_of;		/* hash of an owner and a mail server to its pace */
 	bool paces_lack;		/* the file had too few places */
+
+	gid_t group;			/* of the files */
+	struct given_out *given;	/* numbers of sources; NULL: there are none, or no file */
 };
 
 /* --- hints.c ------------------------------------------------------------------------- */
@@ -364,6 +368,17 @@ void hint_pace_follow(struct engine_hints *hints, const struct hint_key *key,
 /* What the paces are by now; passes of mail that waits. */
 void hint_paces_turn(struct engine_hints *hints);
 void hint_paces_free(struct engine_hints *hints);
+
+/* --- hints_sources.c ----------------------------------------------------------------- */
+
+/* Numbers that were released, in a file before, come back; a new one is made for a new hints file,
+ * whose table is told of it. */
+void hint_sources_begin(struct engine_hints *hints, struct hints_source sources[HINTS_SOURCES_MAX],
+    struct hints_table *table);
+/* Counts what was used, and releases more. */
+void hint_sources_turn(struct engine_hints *hints);
+/* Where the numbers of an owner's mail stand: 0, or the row of its provider. */
+uint32_t hint_source_row(const struct engine_hints *hints, const struct window_owner *owner);
 
 /* --- hints_lanes.c ------------------------------------------------------------------- */
 

@@ -90,6 +90,7 @@ static void say_pace(const struct engine_hints *hints, const struct hint_paced *
 
 	memset(say, 0, sizeof(*say));	/* it is compared */
 	say->waits = waits;
+	say->row = hint_source_row(hints, &paced->owner);
 	if (!states_find(hints->engine->segment, paced->owner.name, strlen(paced->owner.name),
 		&found))
 		memset(&found.state.pace, 0, sizeof(found.state.pace));
@@ -139,6 +140,7 @@ void hint_pace_follow(struct engine_hints *hints, const struct hint_key *key,
 	uint64_t hash = pace_hash(key->owner, key->mta);
 	uint32_t number;
 
+	is_paced = is_paced || hint_source_row(hints, owner) != 0;
 	if (!is_paced && hints->pace_count == 0)
 		return;
 	number = map_index(&hints->pace_of, hash);

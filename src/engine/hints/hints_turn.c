@@ -33,6 +33,7 @@ int engine_hints_open(struct engine_hints **hints, struct engine *engine, gid_t 
 	if (new == NULL)
 		return diag_set(diag, errno, "no memory for the hints");
 	new->engine = engine;
+	new->group = group;
 	new->queue_free = new->share_free = NO_INDEX;
 	if (calls != NULL)
 		new->calls = *calls;
@@ -52,6 +53,7 @@ void engine_hints_close(struct engine_hints **hints) {
 	hint_keys_free(*hints);
 	hint_queues_free(*hints);
 	hint_paces_free(*hints);
+	given_free(&(*hints)->given);
 	free((*hints)->class_texts);
 	free((*hints)->class_full);
 	free((*hints)->bounds);
@@ -392,6 +394,7 @@ int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *d
 	hint_shares_turn(hints);
 	hint_recipients_renew(hints, false, looked);
 	hint_paces_turn(hints);
+	hint_sources_turn(hints);
 	hint_classes_renew(hints, now_ns);
 out:
 	engine_unpin(hints->engine, hints->generation);

@@ -18,6 +18,7 @@
 #include "engine/internal.h"
 #include "engine/journal/journal_keep.h"
 #include "engine/journal/journal_restore.h"
+#include "engine/journal/journal_sources.h"
 #include "engine/destination/windows.h"
 #include "segment/destination/recipients.h"
 #include "segment/destination/states.h"
@@ -30,6 +31,7 @@
 struct journal_manual_log {
 	struct journal_keep keep;
 	struct manual_table *table;
+	struct journal_sources *sources;
 	bool was_read;
 	bool is_late;		/* what was read is to be put in force */
 	unsigned tries;
@@ -54,6 +56,7 @@ void journal_manual_close(struct journal_manual_log **manual) {
 		return;
 	(*manual)->keep.engine->manual = NULL;
 	manual_table_close(&(*manual)->table);
+	free((*manual)->sources);
 	journal_keep_close(manual);
 }
 
@@ -268,6 +271,7 @@ static void write_checkpoint(struct journal_manual_log *manual) {
 
 	journal_keep_checkpoint(keep);
 	manual_table_each(manual->table, write_again, manual);
+	journal_sources_write(&manual->sources, keep, true);
 	journal_keep_checkpoint_end(keep);
 	journal_log_sync_by(keep->log, keep->now_ns);
 }
@@ -297,6 +301,8 @@ static void turn(struct journal_manual_log *manual) {
 	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&
 	    (keep->renew || keep->failed || journal_keep_has_grown(keep, CHECKPOINT_BYTES)))
 		write_checkpoint(manual);
+	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD)
+		journal_sources_write(&manual->sources, keep, false);
 	(void)journal_keep_turn(keep);
 }
 

@@ -21,6 +21,7 @@
 #include "engine/internal.h"
 #include "engine/journal/journal_accounts.h"
 #include "engine/journal/journal_manual.h"
+#include "engine/journal/journal_sources.h"
 #include "engine/journal/journal_state.h"
 #include "engine/journal/journal_room.h"
 #include "engine/destination/windows.h"
@@ -385,6 +386,10 @@ static void read_actions(struct restore *r) {
 		return;
 	journal_manual_read_all(&reader->files, journal_reader_begin(reader), r->table,
 	    &r->bad[JOURNAL_ROOM_KEEPER]);
+	if (r->generation->source_count > 0)
+		journal_sources_restore(r->engine, r->generation, &reader->files,
+		    journal_reader_begin(reader), r->now_ns, r->wall_ns,
+		    &r->bad[JOURNAL_ROOM_KEEPER]);
 	was_read(r, JOURNAL_ROOM_KEEPER, reader);
 	journal_reader_close(&reader);
 }

@@ -137,6 +137,20 @@ static void find_transport(const struct generation *g, const struct delivery *d,
 	}
 }
 
+/* "TRANSPORT/smtp": the source that is warmed up by it, and 1; or 0. */
+static uint32_t source_of(const struct generation *g, struct span name) {
+	static const char end[] = "/smtp";
+	size_t length = name.length < sizeof(end) ? 0 : name.length - (sizeof(end) - 1);
+
+	if (length == 0 || memcmp(name.text + length, end, sizeof(end) - 1) != 0)
+		return 0;
+	for (uint32_t i = 0; i < g->source_count; i++)
+		if (span_is((struct span){ name.text, length },
+			generation_text(g, generation_source(g, i)->transport)))
+			return i + 1;
+	return 0;
+}
+
 /* The lane of probes of relay domains clones the transport which these use, if that is one of ours. */
 static bool is_relay_probe(const struct generation *g, const struct delivery *d, struct span name,
     struct judgement *out) {
@@ -452,6 +466,9 @@ void judge_delivery(struct judge *judge, unsigned mtas, const struct delivery *d
 		out->cloned = out->lane != 0 || span_is(name, "probe/smtp") ||
 		    span_is(d->program, generation_text(g, g->mtas[out->mta].clone_program));
 		find_transport(g, d, transport, out);
+		out->source = g->source_count == 0 ? 0 : source_of(g, name);
+		/* it is as good as a lane: the destination keeps its hints */
+		out->cloned |= out->source != 0;
 	}
 	find_owner(g, out->mta < g->mta_count ? &g->mtas[out->mta] : NULL, d, out);
 	if (d->agent == AGENT_SMTP)

@@ -62,6 +62,7 @@ struct judgement {
 	struct tried_relay tried;
 	bool cloned;		/* by the transport that the lanes of `mta` clone, or a lane */
 	uint32_t lane;		/* the lane's concurrency; 0: none */
+	uint32_t source;	/* of generation_source, and 1, by whose transport it went; 0: none */
 };
 
 /* `mtas`: bit i is mail server i of the generation, whose log it stood in. */

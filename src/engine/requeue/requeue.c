@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/siphash.h"
+#include "engine/destination/sources.h"
 #include "engine/hints/hints.h"
 #include "engine/internal.h"
 #include "engine/outbound/outbound.h"
@@ -235,7 +236,10 @@ void requeue_look(struct requeue *requeue, const struct generation *generation,
 	}
 	(void)windows_view(requeue->engine, generation, owner, now_ns, view);
 	view->observed = windows_observed(generation, owner);
-	d->down = view->window == 0 || is_held(requeue, generation, d->name, at, now_ns);
+	d->ready = !d->by_sources ? UINT32_MAX :
+	    engine_sources_ready(requeue->engine, generation, owner->provider);
+	d->down = view->window == 0 || d->ready == 0 ||
+	    is_held(requeue, generation, d->name, at, now_ns);
 	if (d->down)
 		return;
 	if (was_down || view->window / 2 >= d->window)
@@ -347,7 +351,7 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 	struct requeue_destination *d = &requeue->store.destinations[destination];
 	struct window_owner owner;
 	struct window_view view;
-	uint32_t out, passes;
+	uint32_t out, passes, places;
 
 	if (!d->used)
 		return INT64_MAX;
@@ -372,8 +376,9 @@ static int64_t turn_one(struct requeue *requeue, const struct generation *genera
 	/* what has only its pass takes no place yet */
 	passes = requeue_pace_passes(requeue, destination);
 	out = out > passes ? out - passes : 0;
+	places = view.window < d->ready ? view.window : d->ready;
 	return hand_out(requeue, generation, destination, &owner,
-	    view.window > out ? view.window - out : 0, now_ns);
+	    places > out ? places - out : 0, now_ns);
 }
 
 int64_t requeue_turn(struct requeue *requeue, const struct generation *generation,

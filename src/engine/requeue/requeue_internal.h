@@ -69,6 +69,8 @@ struct requeue_destination {
 	int64_t token_ns;	/* there is none before; 0: not known */
 	int64_t again_ns;	/* what was refused is not tried before, ... */
 	int64_t again_pause_ns;	/* ... for longer each time until something gets through */
+	bool by_sources;	/* its mail waited for a number of a source that is warmed up; then, */
+	uint32_t ready;		/* so many numbers there are, when it was looked at last */
 	bool left;		/* the queue manager suspended a lane, and nothing was taken since */
 	uint32_t window;	/* when its mail was called up last */
 	int64_t until_ns;	/* nothing is handed out before */

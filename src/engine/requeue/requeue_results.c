@@ -14,6 +14,7 @@
 #include "engine/hints/hints.h"
 #include "engine/internal.h"
 #include "policy/window/level.h"
+#include "segment/hints/hints.h"
 
 static bool waits(const struct requeue_result *result) {
 	return result->status == DELIVERY_DEFERRED &&
@@ -69,6 +70,10 @@ static bool is_by_pace(const struct requeue_result *result) {
 	    begins_with(result->words, ENGINE_PACE_BEGINS);
 }
 
+static bool is_by_sources(const struct requeue_result *result) {
+	return result->class == RESULT_SUSPENDED && begins_with(result->words, HINTS_WARM_BEGINS);
+}
+
 /* Held by the hint of a destination, a recipient or a class, or by the queue manager, which
  * suspended the lane: hints name other ones by now.  Not by a class that is full. */
 static bool is_passing_hold(const struct requeue_result *result) {
@@ -108,6 +113,17 @@ static bool make(struct requeue *requeue, const struct generation *generation,
 		store->destinations[destination].window = REQUEUE_NOT_LOOKED_AT;
 	requeue_look(requeue, generation, destination, now_ns, &owner, &view);
 	return true;
+}
+
+/* It waits for a number, of which there may be some by now. */
+static void note_sources(struct requeue *requeue, const struct generation *generation,
+    uint32_t entry, int64_t now_ns) {
+	uint32_t destination = requeue->store.entries[entry].destination;
+	struct window_owner owner;
+	struct window_view view;
+
+	requeue->store.destinations[destination].by_sources = true;
+	requeue_look(requeue, generation, destination, now_ns, &owner, &view);
 }
 
 /* It waits; if nothing holds its destination it was held by an answer of before, and is
@@ -189,9 +205,12 @@ static bool note_mail(struct requeue *requeue, const struct generation *generati
 			was_out = true;
 	entry = find(requeue, result, name);
 	if (waits(result)) {
-		if (entry != REQUEUE_NONE ||
-		    make(requeue, generation, result, name, now_ns, &entry))
-			put(requeue, entry, result, has_recipient ? recipient : "", now_ns);
+		if (entry == REQUEUE_NONE &&
+		    !make(requeue, generation, result, name, now_ns, &entry))
+			return true;
+		if (is_by_sources(result))
+			note_sources(requeue, generation, entry, now_ns);
+		put(requeue, entry, result, has_recipient ? recipient : "", now_ns);
 		return true;
 	}
 	if (result->class == RESULT_OK && (entry == REQUEUE_NONE ||

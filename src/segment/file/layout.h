@@ -435,6 +435,22 @@ struct told_table {
 	_Atomic uint64_t ring[TOLD_RING_BYTES / 8];
 };
 
+/* Mail of a source that is warmed up, or of one provider by it (segment/hints/sources.h).  Of two
+ * states that counts which the lowest bit of the serial names. */
+#define SEGMENT_SOURCES		1024	/* a power of two */
+#define SOURCE_WORDS		7
+struct source_slot {
+	_Alignas(CACHE_LINE) struct lock lock;
+	_Atomic uint64_t key;		/* 0: free */
+	_Atomic uint64_t serial;	/* rises with each state; stored last */
+	/* the state that the journal has: its day, and (0 while that changes) 1 << 63, what was
+	 * sent, from bit 31 on, and what was taken ahead */
+	_Atomic int64_t kept_day_ns;
+	_Atomic uint64_t kept;
+	_Atomic uint64_t words[2][SOURCE_WORDS];
+};
+_Static_assert(sizeof(struct source_slot) == 192, "three cache lines");
+
 /* Where a table of segment/destination/learned.h lies. */
 struct table_place {
 	uint64_t shards_offset;
@@ -480,6 +496,7 @@ struct segment_header {
 	struct table_place recipients;
 	uint64_t lane_uses_offset;
 	uint64_t paced_offset;		/* struct paced_slot */
+	uint64_t sources_offset;	/* struct source_slot */
 	uint64_t states_offset;		/* struct state_shard, one a shard of destinations */
 	uint64_t state_sets[STATE_SETS];	/* a bit for each destination */
 	uint64_t reasons_offset;

@@ -15,6 +15,7 @@
  *	reasons		texts of those that are held
  *	recipients	address and mta -> held until, and the text that tells why
  *	paces		of destinations: how many messages may go, and which of those that wait
+ *	sources		that are warmed up: in which order, and which file has their numbers
  *
  * What a key says changes in place, and new keys come as long as there is room; keys
  * never go.  For anything else there is another file, renamed into place.  A file
@@ -88,6 +89,21 @@ struct hint {
 	uint32_t group;		/* or HINTS_NO_GROUP */
 };
 
+/* A source that is warmed up (DESIGN section 17), of its transport only what the reader knows it by. */
+#define HINTS_SOURCES_MAX	16
+#define HINTS_SOURCE_NAME_MAX	32
+struct hints_source {
+	const char *name;
+	uint64_t transport;	/* hints_transport */
+	uint64_t over;		/* the same of what is above its number: HINTS_OVER_WAITS, ... */
+	bool is_per_provider;
+};
+#define HINTS_OVER_WAITS	0
+#define HINTS_OVER_GOES_ON	1	/* as without sources */
+/* The same everywhere; 2 at least. */
+uint64_t hints_transport(const char *transport);
+#define HINTS_WARM_BEGINS	"Postern: warm-up of "
+
 struct hints_table {
 	const struct hints_mta *mtas;
 	size_t mta_count;		/* at most HINTS_MTAS_MAX */
@@ -101,12 +117,16 @@ struct hints_table {
 	size_t recipients;		/* that may be held at once */
 	uint32_t paces;			/* at most HINTS_PACES_MAX */
 	struct siphash_key pass_key;	/* hints_pass_add */
+	const struct hints_source *sources;	/* mail goes by the first that has a number left */
+	uint32_t source_count;		/* at most HINTS_SOURCES_MAX */
+	uint64_t given_id;		/* of the file of their numbers (given.h) */
 };
 
 enum hints_kind {
 	HINTS_NOTHING,	/* as without us */
 	HINTS_LANE,
 	HINTS_HELD,
+	HINTS_SOURCE,	/* of answers alone: by that transport */
 };
 
 /* What mail of a key is told. */
@@ -176,6 +196,7 @@ struct hint_pace {
 	bool waits;
 	int64_t taken_ns;		/* tokens are taken until then, whoever took them */
 	int64_t counted_ns;		/* the same, for a reader that begins: by results */
+	uint32_t row;			/* of its provider, in given.h; 0: it has none */
 	char text[HINTS_TEXT_MAX + 1];	/* follows "retry:4.7.1 " */
 };
 /* Paces of the file, and one that is given to a destination that had another, or none. */
@@ -218,10 +239,14 @@ void hints_reader_outlive_cuts(void);
 struct hints_answer {
 	enum hints_kind kind;
 	uint16_t width;				/* LANE */
+	uint64_t transport;			/* SOURCE: hints_transport */
 	bool unknown;				/* LANE: the domain is no key */
-	char domain[HINTS_NAME_MAX + 1];	/* LANE: of the address, in lower case */
+	char domain[HINTS_NAME_MAX + 1];	/* LANE, SOURCE: of the address, in lower case */
 	char text[HINTS_TEXT_MAX + 1];		/* HELD: why */
 };
+
+/* May mail go by sources that are warmed up?  Of the next question alone. */
+void hints_reader_allow_sources(struct hints_reader *reader);
 
 /* What mail for user@domain (any case) is to do now.  HINTS_NOTHING wherever there is
  * a doubt: no file, foreign, of another boot, stale, torn, cut short.  `only_held`: for what goes

@@ -86,6 +86,21 @@ static uint32_t power_of_two(uint32_t least, uint64_t wanted, uint32_t most) {
 	return count;
 }
 
+static void fill_sources(const struct hints_table *table, struct hints_header *plan) {
+	plan->given_id = table->given_id;
+	plan->source_count = table->source_count < HINTS_SOURCES_MAX ? table->source_count :
+	    HINTS_SOURCES_MAX;
+	for (uint32_t i = 0; i < plan->source_count; i++) {
+		const struct hints_source *source = &table->sources[i];
+		struct hints_file_source *to = &plan->sources[i];
+
+		(void)text_copy(to->name, sizeof(to->name), source->name, strlen(source->name));
+		to->transport = source->transport;
+		to->over = source->over;
+		to->is_per_provider = source->is_per_provider;
+	}
+}
+
 /* The sizes in *plan, but of the names and groups, are known.  False: too many names. */
 static bool lay_out(const struct hints_table *table, struct hints_header *plan) {
 	uint64_t names = 0;
@@ -99,6 +114,7 @@ static bool lay_out(const struct hints_table *table, struct hints_header *plan) 
 	plan->group_count = table->group_count;
 	plan->pace_count = table->paces < HINTS_PACES_MAX ? table->paces : HINTS_PACES_MAX;
 	memcpy(&plan->pass_key, &table->pass_key, sizeof(plan->pass_key));
+	fill_sources(table, plan);
 	hints_geometry(plan);
 	return true;
 }

@@ -62,7 +62,7 @@ void hints_file_begin_reasons(struct hints_file *file);
 /* The layout of a hints file, for its writer and its reader only. */
 
 #define HINTS_MAGIC	UINT64_C(0x3153544e49485350)	/* "PSHINTS1" */
-#define HINTS_VERSION	7
+#define HINTS_VERSION	8
 #define HINTS_PROBES	32	/* buckets that a search looks at */
 #define HINTS_BUCKETS_MOST (1u << 25)
 #define HINTS_TEXT_WORDS 21
@@ -73,6 +73,12 @@ struct hints_file_mta {
 	uint32_t width_count;
 	uint32_t reserved;
 	uint64_t unknown;		/* a word of the kind HINTS_WORD_LANES, or 0 */
+};
+
+struct hints_file_source {
+	char name[HINTS_SOURCE_NAME_MAX + 8];
+	uint64_t transport, over;
+	uint64_t is_per_provider;
 };
 
 struct hints_header {
@@ -98,6 +104,10 @@ struct hints_header {
 	uint64_t recipients_offset;
 	uint64_t paces_offset;
 	struct siphash_key pass_key;	/* of addresses in passes */
+	uint64_t given_id;
+	uint32_t source_count;
+	uint32_t reserved;
+	struct hints_file_source sources[HINTS_SOURCES_MAX];
 	struct hints_file_mta mtas[HINTS_MTAS_MAX];
 };
 
@@ -151,6 +161,7 @@ struct hints_pace {
 	_Atomic uint32_t burst;
 	_Atomic uint32_t waits;
 	_Atomic int64_t taken_ns, counted_ns;	/* struct hint_pace */
+	_Atomic uint64_t row;
 	struct hints_text text;
 	struct {
 		_Atomic int64_t issued_ns;	/* 0: none; before and after the word */

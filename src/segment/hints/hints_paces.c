@@ -27,6 +27,7 @@ void hints_writer_begin_pace(struct hints_writer *writer, uint32_t pace) {
 	if (at == NULL)
 		return;
 	STORE(at->interval_ns, 0);
+	STORE(at->row, 0);
 	for (uint32_t i = 0; i < HINTS_PASSES; i++)
 		STORE(at->passes[i].issued_ns, 0);
 	/* the lowest bit means nothing */
@@ -45,6 +46,7 @@ void hints_writer_set_pace(struct hints_writer *writer, uint32_t pace,
 	STORE(at->taken_ns, say->taken_ns);
 	STORE(at->counted_ns, say->counted_ns);
 	STORE(at->waits, say->waits ? 1 : 0);
+	STORE(at->row, say->row);
 	atomic_store_explicit(&at->interval_ns, say->interval_ns, memory_order_release);
 }
 

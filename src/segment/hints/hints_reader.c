@@ -277,6 +277,8 @@ static void answer_unknown(struct hints_reader *reader, uint8_t mta,
 	uint64_t word = reader->header.mtas[mta].unknown;
 	struct hint_lanes lanes;
 
+	if (reader->may_send && hints_reader_send(reader, 0, answer))
+		return;
 	if ((word & 3) != HINTS_WORD_LANES)
 		return;
 	hints_word_read(word, &lanes);
@@ -288,14 +290,17 @@ static void answer_unknown(struct hints_reader *reader, uint8_t mta,
 static __attribute__((noinline)) void answer_paced(struct hints_reader *reader,
     const struct key *whole, uint32_t place, uint64_t word, const struct hints_bucket *bucket,
     struct hints_answer *answer) {
+	uint32_t number = (RELAXED(bucket->group) >> HINTS_GROUP_BITS) - 1;
 	struct pace_token token;
 
-	if (!hints_reader_may_go(reader, (RELAXED(bucket->group) >> HINTS_GROUP_BITS) - 1,
-		whole->text, whole->length, &token, answer->text)) {
+	if (!hints_reader_may_go(reader, number, whole->text, whole->length, &token,
+		answer->text)) {
 		answer->kind = HINTS_HELD;
 		return;
 	}
-	if ((word & 3) == HINTS_WORD_LANES)
+	if (reader->may_send && hints_reader_send(reader, hints_reader_row(reader, number), answer))
+		;
+	else if ((word & 3) == HINTS_WORD_LANES)
 		answer_lane(reader, whole->mta, place, word, bucket, answer);
 	if (answer->kind != HINTS_HELD)
 		hints_reader_take(reader, &token);
@@ -328,6 +333,8 @@ static void answer_key(struct hints_reader *reader, const struct key *whole,
 				return;
 			if (group > HINTS_GROUP_MASK)
 				answer_paced(reader, whole, place, word, bucket, answer);
+			else if (reader->may_send && hints_reader_send(reader, 0, answer))
+				return;
 			else if ((word & 3) == HINTS_WORD_LANES)
 				answer_lane(reader, domain->mta, place, word, bucket, answer);
 			return;
@@ -378,7 +385,7 @@ void hints_reader_ask(struct hints_reader *reader, const char *mta, const char *
 			answer->kind = HINTS_HELD;
 		else
 			answer_key(reader, &whole, &domain, answer);
-		if (answer->kind == HINTS_LANE) {
+		if (answer->kind == HINTS_LANE || answer->kind == HINTS_SOURCE) {
 			memcpy(answer->domain, domain.text, domain.length);
 			answer->domain[domain.length] = '\0';
 		}
@@ -390,4 +397,9 @@ void hints_reader_ask(struct hints_reader *reader, const char *mta, const char *
 		*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	}
 	hints_guard(NULL, 0);
+	reader->may_send = false;
+}
+
+void hints_reader_allow_sources(struct hints_reader *reader) {
+	reader->may_send = true;
 }

@@ -44,6 +44,8 @@ void hints_reader_forget(struct hints_reader *reader) {
 	reader->live = NULL;
 	free(reader->given);
 	free(reader->taken);
+	given_free(&reader->given_out);
+	reader->given_ns = 0;
 	reader->given = NULL;
 	reader->taken = NULL;
 	reader->paced_length = 0;
@@ -69,6 +71,7 @@ static bool header_has_its_tables(const struct hints_header *header, uint64_t by
 	hints_geometry(&right);
 	return header->mta_count <= HINTS_MTAS_MAX &&
 	    header->pace_count <= HINTS_PACES_MAX &&
+	    header->source_count <= HINTS_SOURCES_MAX &&
 	    header->bucket_count <= HINTS_BUCKETS_MOST &&
 	    is_power_of_two(header->bucket_count) &&
 	    is_power_of_two(header->recipient_count) && right.bytes == bytes &&

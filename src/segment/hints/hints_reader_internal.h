@@ -3,6 +3,7 @@
 #ifndef SEGMENT_HINTS_READER_INTERNAL_H
 #define SEGMENT_HINTS_READER_INTERNAL_H
 
+#include "segment/hints/given.h"
 #include "segment/hints/hints_internal.h"
 
 /* Canary and single message that a key's mail was given last: serials + 1; 0: not known. */
@@ -49,6 +50,9 @@ struct hints_reader {
 	uint32_t turn;			/* of lanes that share a key's mail */
 	int64_t now_ns;			/* of the question */
 	bool only_held;			/* as it is asked now */
+	bool may_send;			/* by sources */
+	struct given_out *given_out;	/* of the file that is mapped; NULL: not open */
+	int64_t given_ns;		/* when that was tried */
 	struct begun begun[BEGUN_MAX];	/* in a ring; of the file that is mapped */
 	uint32_t begun_next;
 	struct given *given;		/* for each bucket */
@@ -73,5 +77,11 @@ bool hints_reader_text(const struct hints_text *from, char text[HINTS_TEXT_MAX +
 bool hints_reader_may_go(struct hints_reader *reader, uint32_t number, const char *address,
     size_t length, struct pace_token *token, char text[HINTS_TEXT_MAX + 1]);
 void hints_reader_take(struct hints_reader *reader, const struct pace_token *token);
+
+/* The row of a pace's provider. */
+uint32_t hints_reader_row(const struct hints_reader *reader, uint32_t number);
+/* Takes a number of a source for mail of this row, or says what is to become of it.  False: it goes
+ * on as without sources. */
+bool hints_reader_send(struct hints_reader *reader, uint32_t row, struct hints_answer *answer);
 
 #endif
