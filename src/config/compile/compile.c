@@ -129,7 +129,8 @@ static void compile_all(struct compilation *c, const char *name) {
 	struct generation *header;
 	static void (*const steps[])(struct compilation *c) = { compile_alert, compile_cluster,
 		compile_windows, compile_mtas, compile_providers, compile_destinations,
-		compile_classes, compile_accounts_or_complain, note_outbound, compile_cluster_end };
+		compile_sources, compile_classes, compile_accounts_or_complain, note_outbound,
+		compile_cluster_end };
 	struct setting_value proof;
 	uint32_t file;
 

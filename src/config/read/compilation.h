@@ -112,6 +112,9 @@ void compile_slow(struct compilation *c, const config_setting_t *group,
 void compile_pace(struct compilation *c, const config_setting_t *group,
     const struct rate_limit *pace);
 
+/* sources.c: source addresses that are warmed up; after the mail servers. */
+void compile_sources(struct compilation *c);
+
 /* listeners.c: fills the table of listeners. */
 void compile_listeners(struct compilation *c);
 /* Which mail server asks at each: after the mail servers and the accounts. */

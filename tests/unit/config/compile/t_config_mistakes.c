@@ -18,6 +18,13 @@ static const struct {
 	{ "%cluster", "cluster = { redis = \"unix:/r\"; node = \"a\"; nodes = 3;\n",
 	    " };\nclasses = ( { name = \"c\"; match = \"*\"; hold_at = 6;\n"
 	    "scope = \"cluster\"; } );\n" },
+	{ "%sources", V C "mta = ( { log = \"\"; } ); hints = { group = \"g\"; };\nsources = (\n",
+	    " );\n" },
+	{ "%source", V C "mta = ( { log = \"\"; transports = ( { name = \"relay\"; } ); } );\n"
+	    "hints = { group = \"g\"; }; sources = ( { name = \"a\"; transport = \"ta\";\n"
+	    "warm = { plan = [ 1 ]; }; }, { name = \"b\"; \n", " } );\n" },
+	{ "%warm", V C "mta = ( { log = \"\"; } ); hints = { group = \"g\"; };\n"
+	    "sources = ( { name = \"b\"; transport = \"tb\"; warm = {\n", " }; } );\n" },
 };
 
 static const char *const features[] = {
