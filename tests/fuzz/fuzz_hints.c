@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "segment/hints/given.h"
 #include "segment/hints/hints_internal.h"
 
 #define NOW	INT64_C(1000000000000)
@@ -23,6 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static char path[64];
 
 static void remove_file(void) {
+	char given[sizeof(path) + 8];
+
+	snprintf(given, sizeof(given), "%s.given", path);
+	unlink(given);
 	unlink(path);
 }
 
@@ -61,10 +66,13 @@ static void read_it(struct hints_reader *reader, const char *address, size_t len
 	struct hints_answer answer;
 
 	for (unsigned i = 0; i < 4; i++) {
+		if (i % 2 == 0)
+			hints_reader_allow_sources(reader);
 		hints_reader_ask(reader, "out", address, length, i == 3, NOW, &answer);
 		if ((answer.kind == HINTS_HELD) != (answer.text[0] != '\0') ||
 		    strnlen(answer.text, sizeof(answer.text)) > HINTS_TEXT_MAX ||
 		    strnlen(answer.domain, sizeof(answer.domain)) > HINTS_NAME_MAX ||
+		    (answer.kind == HINTS_SOURCE && !is_asked_for(answer.domain, address, length)) ||
 		    (answer.kind == HINTS_LANE && !is_asked_for(answer.domain, address, length)) ||
 		    (answer.kind == HINTS_LANE && answer.width == 0))
 			abort();
@@ -81,7 +89,7 @@ static void read_all(struct hints_reader *reader, const uint8_t *data, size_t si
 	read_it(reader, (const char *)data, size);
 }
 
-static void write_it(struct hints_writer *writer) {
+static void write_it(struct hints_writer *writer, const struct given_out *numbers) {
 	static const struct hints_mta mta = { "out", { 1, 2, 5 }, 3 };
 	static const struct hint hints[] = { { "a.example", 0, 0 },
 		{ "b.example", 0, 1 }, { "c.example", 0, 1 } };
@@ -91,9 +99,13 @@ static void write_it(struct hints_writer *writer) {
 	static const struct hint_say held = { .kind = HINTS_HELD, .text = "suspended" };
 	static const struct hint_pace pace = { .interval_ns = 1000, .burst = 2, .waits = true,
 		.text = "Postern: pace" };
+	const struct hints_source sources[] = { { "ip2", hints_transport("smtp-ip2"),
+		HINTS_OVER_WAITS, true }, { "ip3", hints_transport("smtp-ip3"), HINTS_OVER_GOES_ON,
+		false } };
 	const struct hints_table table = { .mtas = &mta, .mta_count = 1, .hints = hints,
 		.count = 3, .group_texts = texts, .group_count = 2, .recipients = 4,
-		.paces = 2 };
+		.paces = 2, .sources = sources, .source_count = 2,
+		.given_id = given_id(numbers) };
 	uint32_t places[3];
 	struct diag diag;
 
@@ -114,6 +126,7 @@ static void write_it(struct hints_writer *writer) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct hints_reader *reader;
 	struct hints_writer *writer;
+	static struct given_out *numbers;
 	struct diag diag;
 
 	if (path[0] == '\0') {
@@ -121,9 +134,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		atexit(remove_file);
 		hints_reader_outlive_cuts();
 	}
+	if (numbers == NULL && (numbers = given_make(path, (gid_t)-1, &diag)) == NULL)
+		abort();
+	/* some numbers are left, of some rows */
+	for (uint32_t row = 0; row < GIVEN_ROWS; row++)
+		if (given_left(numbers, row, row % 3) < 3)
+			given_add(numbers, row, row % 3, 1);
 	if (hints_writer_open(&writer, path, (gid_t)-1, &diag) != 0)
 		return 0;
-	write_it(writer);
+	write_it(writer, numbers);
 	hints_writer_close(&writer);
 	reader = hints_reader_open(path);
 	if (reader == NULL)

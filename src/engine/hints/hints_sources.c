@@ -19,7 +19,7 @@
 #define AHEAD_LEAST	16U
 #define AHEAD_PART	2U	/* of what is left */
 #define AHEAD_MOST	4096U
-#define AHEAD_UNBOUND	(UINT32_C(1) << 20)	/* where no number binds */
+#define AHEAD_UNBOUND	16384U	/* where no number binds: enough for some seconds */
 
 static uint32_t smaller(uint32_t a, uint32_t b) {
 	return a < b ? a : b;
@@ -54,14 +54,16 @@ static void settle(struct source_state *state, const struct warm_settings *setti
 }
 
 /* So many may be released by what the journal has: it would count them after a reboot. */
-static uint32_t releasable(const struct engine *engine, uint64_t key,
-    const struct source_state *state, uint32_t left) {
-	const struct journal_record *journal = &engine->segment->header->journals[JOURNAL_ROOM_KEEPER];
+static uint32_t releasable(const struct engine_hints *hints, uint64_t key,
+    const struct source_state *state) {
+	const struct segment *segment = hints->engine->segment;
 	uint32_t kept;
 
-	if (left == UINT32_MAX || atomic_load(&journal->fares) != JOURNAL_FARES_WELL)
+	/* what is not said yet, at a start, may be well */
+	if (generation_text(hints->generation, hints->generation->journal.path)[0] == '\0' ||
+	    atomic_load(&segment->header->journals[JOURNAL_ROOM_KEEPER].fares) == JOURNAL_FARES_ILL)
 		return state->reserved;
-	kept = source_kept(engine->segment, key, state);
+	kept = source_kept(segment, key, state);
 	return kept <= state->warm.sent ? 0 : smaller(kept - state->warm.sent, state->reserved);
 }
 
@@ -81,7 +83,7 @@ static bool is_settled(const struct engine_hints *hints, const struct cell *cell
 	return given_left(hints->given, cell->row, cell->number) == state.given &&
 	    (int32_t)(state.lines - state.asked) <= 0 && state.reserved <= ahead(left) &&
 	    (left == 0 || state.reserved > ahead(left) / 2) &&
-	    releasable(hints->engine, cell->key, &state, left) <= state.given;
+	    releasable(hints, cell->key, &state) <= state.given;
 }
 
 /* More was taken ahead than is left: the day is bad, or another one began. */
@@ -113,7 +115,7 @@ static void turn_cell(const struct engine_hints *hints, const struct cell *cell)
 		take_back(hints, cell, state, ahead(left));
 	else if (state->reserved <= ahead(left) / 2)
 		state->reserved = ahead(left);
-	given = releasable(hints->engine, cell->key, state, left);
+	given = releasable(hints, cell->key, state);
 	if (given > state->given) {
 		released = given - state->given;
 		state->given = given;

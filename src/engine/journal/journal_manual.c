@@ -271,7 +271,7 @@ static void write_checkpoint(struct journal_manual_log *manual) {
 
 	journal_keep_checkpoint(keep);
 	manual_table_each(manual->table, write_again, manual);
-	journal_sources_write(&manual->sources, keep, true);
+	(void)journal_sources_write(&manual->sources, keep, true);
 	journal_keep_checkpoint_end(keep);
 	journal_log_sync_by(keep->log, keep->now_ns);
 }
@@ -301,9 +301,11 @@ static void turn(struct journal_manual_log *manual) {
 	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&
 	    (keep->renew || keep->failed || journal_keep_has_grown(keep, CHECKPOINT_BYTES)))
 		write_checkpoint(manual);
-	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD)
-		journal_sources_write(&manual->sources, keep, false);
 	(void)journal_keep_turn(keep);
+	/* what is synced by now is noted, and what changed goes to the disk at once */
+	if (manual->was_read && journal_log_state(keep->log) == JOURNAL_GOOD &&
+	    journal_sources_write(&manual->sources, keep, false))
+		(void)journal_keep_turn(keep);
 }
 
 void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns,

@@ -37,8 +37,6 @@ static uint64_t boot_of(const struct engine *engine) {
 static void append(struct journal_keep *keep, const struct generation *g, uint32_t number,
     uint32_t row, const struct source_state *state) {
 	const struct warm *warm = &state->warm;
-	bool is_bound = warm_left(warm, &generation_source(g, number)->warm, keep->now_ns) !=
-	    UINT32_MAX;
 	struct journal_source record = { .when_ns = keep->wall_ns, .boot = boot_of(keep->engine),
 		.clock_ns = keep->now_ns, .day_ns = keep->wall_ns - (keep->now_ns - warm->day_ns),
 		.name = journal_text_of(generation_text(g, generation_source(g, number)->name)),
@@ -46,7 +44,7 @@ static void append(struct journal_keep *keep, const struct generation *g, uint32
 		    generation_text(g, generation_provider(g, source_provider(row))->name)),
 		.sent = warm->sent, .answered = warm->answered, .throttled = warm->throttled,
 		.step = warm->step, .verdict = warm->verdict,
-		.ahead = is_bound ? state->reserved : 0 };
+		.ahead = state->reserved };
 
 	journal_keep_append(keep, JOURNAL_SOURCE, &record);
 }
@@ -71,7 +69,7 @@ static bool write_one(struct note *note, struct journal_keep *keep, const struct
 	return true;
 }
 
-void journal_sources_write(struct journal_sources **sources, struct journal_keep *keep, bool all) {
+bool journal_sources_write(struct journal_sources **sources, struct journal_keep *keep, bool all) {
 	const struct generation *g = engine_pin(keep->engine);
 	bool wrote = false;
 
@@ -83,6 +81,7 @@ void journal_sources_write(struct journal_sources **sources, struct journal_keep
 	if (wrote)
 		journal_log_sync_by(keep->log, keep->now_ns);
 	engine_unpin(keep->engine, g);
+	return wrote;
 }
 
 /* --- restoring ---------------------------------------------------------------------------- */

@@ -13,9 +13,9 @@
 
 struct journal_sources;
 
-/* Appends what changed, or all; notes in the segment what is synced by now.  *sources: NULL at
- * first; free it. */
-void journal_sources_write(struct journal_sources **sources, struct journal_keep *keep, bool all);
+/* Appends what changed, or all (true: there was something); notes in the segment what is synced by
+ * now.  *sources: NULL at first; free it. */
+bool journal_sources_write(struct journal_sources **sources, struct journal_keep *keep, bool all);
 
 /* Takes what stands in the files into the engine's segment, which nobody uses yet. */
 void journal_sources_restore(struct engine *engine, const struct generation *generation,

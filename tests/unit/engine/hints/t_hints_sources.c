@@ -7,7 +7,7 @@
 #include "segment/hints/sources.h"
 #include "tests/unit/engine/hints/hints_world.h"
 
-#define GROUP	"hints = { group = \"root\"; };\n"
+#define GROUP	"hints = { group = \"root\"; }; journal = { path = \"none\"; };\n"
 #define WARM(numbers, per) "warm = { plan = [ " numbers " ]; per = \"" per "\"; };"
 #define ONE	GROUP "sources = ( { name = \"ip2\"; transport = \"smtp-ip2\"; " \
 	WARM("50, 100, 200", "source") " } );\n"

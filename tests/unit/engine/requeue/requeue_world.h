@@ -12,6 +12,7 @@
 #include "engine/internal.h"
 #include "engine/outbound/outbound.h"
 #include "engine/requeue/requeue_internal.h"
+#include "engine/destination/sources.h"
 #include "engine/destination/windows.h"
 #include "segment/file/internal.h"
 
@@ -136,6 +137,16 @@ void windows_pace_take(struct engine *engine, const struct generation *generatio
 	while (out->taken < most &&
 	    (out->wait_ns = pace_take(&pace, &pace_settings, now_ns)) == 0)
 		out->taken++;
+}
+
+static uint32_t sources_ready;	/* numbers of sources */
+
+uint32_t engine_sources_ready(const struct engine *engine, const struct generation *generation,
+    uint32_t provider) {
+	(void)engine;
+	(void)generation;
+	(void)provider;
+	return sources_ready;
 }
 
 static unsigned wanted;		/* most places, since it was set to 0 */
