@@ -264,6 +264,9 @@ void compile_sources(struct compilation *c) {
 	}
 	if (count == 0)
 		return;
+#ifndef WITH_PACE
+	complain(c, groups, "sources: this posternd was built without paces");
+#endif
 	check_list(c, groups, list, count);
 	check_surroundings(c, groups);
 	offset = block_store(&c->block, list, count * sizeof(*list));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: ISC */
 /*
- * PURPOSE  What a result says of the pace of messages to its destination, and of the source that
- *          it went by.
+ * PURPOSE  What a result says of the pace of messages to its destination.
  * MODEL    Inside the transaction of feed.c; policy/window/pace.h is the law.  Its time is
  *          that of the clock, whenever the result was read: tokens are taken by it.  A message
  *          was sent when its delivery began, at the earliest by what the log says.
@@ -10,7 +9,6 @@
  * THREADS  One.
  */
 #include "base/clock.h"
-#include "engine/destination/sources.h"
 #include "engine/feed/feed_internal.h"
 
 #define LATE_NS		(5 * NS_PER_SECOND)
@@ -49,35 +47,6 @@ static void accepted(struct feed_learning *l) {
 	    result->clock_ns - result->end_ns > LATE_NS)
 		return;
 	pace_accepted(pace, &l->rules.pace, sent_ns(l), result->clock_ns);
-}
-
-/* A server that puts it off says so with a code; where none was reached, nothing is said. */
-void feed_source(const struct feed_result *result) {
-	const struct judgement *judgement = result->judgement;
-	struct source_result counted = { .log = result->origin.log, .offset = result->origin.offset,
-		.sent_ns = result->has_start ? result->start_ns - result->slack_ns : 0 };
-	struct judge_rule rule = { .action = REPLY_ACTION_NONE };
-
-	if (result->delivery->agent != AGENT_SMTP)
-		return;
-	if (judgement->rule != JUDGE_NONE)
-		judge_rule(result->generation, judgement->rule, &rule);
-	counted.throttled = judgement->reply.class == RESULT_REMOTE_THROTTLE ||
-	    rule.action == REPLY_ACTION_SLOW ||
-	    (judgement->reply.class == RESULT_SITE_FAILURE && judgement->reply.code != 0);
-	counted.counts = counted.throttled || judgement->reply.class == RESULT_OK;
-	engine_source_result(result->memory->engine, result->generation, judgement->source - 1,
-	    judgement->owner.provider, &counted, result->clock_ns);
-}
-
-enum result_class feed_class_of_source(struct feed_learning *l, enum result_class class) {
-	struct judge_rule rule;
-
-	if (l->has_rule) {
-		judge_rule(l->result->generation, l->result->judgement->rule, &rule);
-		l->has_rule = rule.action != REPLY_ACTION_SLOW;
-	}
-	return class == RESULT_REMOTE_THROTTLE ? RESULT_LOCAL : class;
 }
 
 void feed_pace(struct feed_learning *l) {

@@ -73,18 +73,17 @@ static void load(const struct source_slot *slot, uint64_t serial, struct source_
 
 uint64_t source_look(const struct segment *segment, uint64_t key, struct source_state *out) {
 	const struct source_slot *slot = find(segment, key);
-	uint64_t serial = 0;
 
 	for (unsigned tries = 0; slot != NULL && tries < READ_TRIES; tries++) {
-		serial = atomic_load_explicit(&slot->serial, memory_order_acquire);
+		uint64_t serial = atomic_load_explicit(&slot->serial, memory_order_acquire);
+
 		load(slot, serial, out);
 		atomic_thread_fence(memory_order_acquire);
 		if (serial == RELAXED(slot->serial))
-			break;
+			return serial;
 	}
-	if (serial == 0)
-		memset(out, 0, sizeof(*out));
-	return serial;
+	memset(out, 0, sizeof(*out));
+	return 0;
 }
 
 bool source_lock(struct segment *segment, uint64_t key, int64_t now_ns, struct source_held *held) {

@@ -30,7 +30,7 @@ _Static_assert(sizeof(struct source_state) == SOURCE_WORDS * 8, "whole words");
 /* Of a source, and a provider ("": of other mail, or of all).  The same everywhere, never 0. */
 uint64_t source_key(const char *source, const char *provider);
 
-/* A copy; zeros where there is none.  Its serial; 0: there is none. */
+/* A copy; zeros where there is none, or it changes all the time.  Its serial, or 0. */
 uint64_t source_look(const struct segment *segment, uint64_t key, struct source_state *out);
 
 /* One that is changed: `state` is a copy, which source_put stores. */

@@ -232,6 +232,29 @@ TEST_IN(begin, NULL, settings_that_nobody_can_give) {
 	assert_false(warm_settings_are_sound(&other));
 }
 
+/* What may be released ahead, and what is counted afterwards. */
+TEST_IN(begin, NULL, what_is_left) {
+	assert_int_equal(warm_left(&warm, &settings, now), 50);
+	warm_count(&warm, &settings, 0, now);
+	assert_int_equal(look().ends_ns, 0);
+	warm_count(&warm, &settings, 20, now);
+	assert_int_equal(look().ends_ns, now + DAY);
+	assert_int_equal(warm_left(&warm, &settings, now), 30);
+	/* as though the next day began now: 20 of 50 are less than 60 % */
+	assert_int_equal(warm_left(&warm, &settings, now + DAY), 50);
+	warm_count(&warm, &settings, 10, now);
+	assert_int_equal(warm_left(&warm, &settings, now + DAY), 100);
+	/* what went though it might not */
+	warm_count(&warm, &settings, 25, now);
+	assert_int_equal(look().sent, 55);
+	assert_int_equal(warm_left(&warm, &settings, now), 0);
+	assert_int_equal(warm_take(&warm, &settings, now), DAY);
+	warm.step = 4;
+	assert_int_equal(warm_left(&warm, &settings, now), UINT32_MAX);
+	warm_count(&warm, &settings, UINT32_MAX, now);
+	assert_int_equal(look().sent, UINT32_MAX);
+}
+
 /* --- properties ------------------------------------------------------------------------ */
 
 static void some_settings(struct random *random) {
