@@ -12,7 +12,7 @@ from lib.postern import one_class
 from lib.sink import Sink
 from lib.testing import main
 
-PORT, FIRST, SECOND = 2025, 12, 8
+PORT, FIRST, SECOND, RAISED = 2025, 12, 8, 14
 ONE, OTHER = "198.51.100.11", "198.51.100.12"
 HOSTS = {ONE: "one.example", OTHER: "other.example"}
 SETTINGS = """hints = { group = "nogroup"; };
@@ -66,6 +66,16 @@ def used(test, world):
     test.equal(world.site.ask("x@other.example"), WAITS, "that for others as well")
 
 
+def raised(test, world):
+    """By a reload: what waits goes, without a queue run."""
+    file = world.site.postern.file
+    file.write_text(file.read_text().replace(f"plan = [ {SECOND}, ", f"plan = [ {RAISED}, "))
+    world.site.postern.ask("reload")
+    test.wait_for(lambda: world.sent() == (FIRST, RAISED), "what waited goes", 30)
+    test.equal((len(world.sink.delivered), len(set(world.sink.delivered))),
+               (FIRST + RAISED, FIRST + RAISED), "each message once")
+
+
 def killed(test, world):
     """Each role, and all of it: the number stays used."""
     for role in ("keeper.0", "feed.0", "policy.0", "keeper.0"):
@@ -76,7 +86,7 @@ def killed(test, world):
     world.site.postern.start()
     test.wait_for(lambda: world.site.ask("x@one.example") == WAITS, "it is known after a restart")
     world.postfix.flush()
-    test.equal(world.sent(), (FIRST, SECOND), "and no message more went")
+    test.equal(world.sent(), (FIRST, RAISED), "and no message more went")
 
 
 def without(test, world):
@@ -86,13 +96,14 @@ def without(test, world):
     world.postfix.send(PORT, "other.example", 5)
     test.within(10, lambda: len(world.sink.delivered) == before + 5,
                 "without Postern mail takes its usual route")
-    test.equal(world.sent(), (FIRST, SECOND), "and not that of the sources")
+    test.equal(world.sent(), (FIRST, RAISED), "and not that of the sources")
 
 
 def body(test):
     test.deaths_expected = True
     world = World(test)
     used(test, world)
+    raised(test, world)
     killed(test, world)
     without(test, world)
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "engine/destination/sources.h"
 #include "engine/destination/sources_internal.h"
 #include "engine/hints/hints_internal.h"
@@ -120,10 +121,13 @@ static void turn_cell(const struct engine_hints *hints, const struct cell *cell)
 		released = given - state->given;
 		state->given = given;
 	}
+	FAILPOINT();
 	source_put(&held);
+	FAILPOINT();
 	if (released > 0)
 		given_add(hints->given, cell->row, cell->number, released);
 	source_unlock(&held);
+	FAILPOINT();
 }
 
 static void each_cell(struct engine_hints *hints,
@@ -157,8 +161,10 @@ static void close_cell(const struct engine_hints *hints, const struct cell *cell
 		return;
 	settle(&held.state, cell->settings, rest, hints->now_ns);
 	held.state.reserved = held.state.given = 0;
+	FAILPOINT();
 	source_put(&held);
 	source_unlock(&held);
+	FAILPOINT();
 }
 
 static void name_cell(const struct engine_hints *hints, const struct cell *cell) {
@@ -192,12 +198,15 @@ void hint_sources_begin(struct engine_hints *hints, struct hints_source sources[
 		given_free(&hints->given);
 	each_cell(hints, close_cell);
 	given_free(&hints->given);
+	FAILPOINT();
 	if (g->source_count == 0 || g->outbound_observe)
 		return;
 	hints->given = given_make(path, hints->group, &diag);
 	if (hints->given == NULL)
 		return;
+	FAILPOINT();
 	each_cell(hints, name_cell);
+	FAILPOINT();
 	for (uint32_t i = 0; i < g->source_count; i++) {
 		const struct generation_source *source = generation_source(g, i);
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/relaxed.h"
 
 #define GIVEN_MAGIC	UINT64_C(0x31564e4549475350)	/* "PSGIENV1" */
@@ -191,9 +192,11 @@ uint32_t given_take_back(struct given_out *given, uint32_t row, uint32_t column,
 	struct given_cell *cell = cell_at(given, row, column);
 	uint32_t left = atomic_load(&cell->left), taken;
 
+	FAILPOINT();
 	do
 		taken = count < left ? count : left;
 	while (!atomic_compare_exchange_weak(&cell->left, &left, left - taken));
+	FAILPOINT();
 	return taken;
 }
 
