@@ -222,7 +222,7 @@ static void read_input(struct operations *operations) {
 		length |= (uint32_t)take_byte(operations) << 8;
 		if (length > (size_t)(operations->end - operations->at))
 			length = (uint32_t)(operations->end - operations->at);
-		add(&rooms[type == JOURNAL_MANUAL ? 1 : type == JOURNAL_ACCOUNT ? 2 : 0], type,
+		add(&rooms[type == JOURNAL_MANUAL || type == JOURNAL_SOURCE ? 1 : type == JOURNAL_ACCOUNT ? 2 : 0], type,
 		    operations->at, length);
 		operations->at += length;
 	}

@@ -47,6 +47,10 @@ static const struct journal_account sample_account = { .when_ns = 17000000000000
 	.name = { "alice@example.org", 17 }, .first_ns = 106, .guard_ns = 107, .accepted = 108,
 	.refused = 109, .held_by = 110, .counters_count = 2,
 	.counters = { { 1u << 28 | 3600, { 1, 2, 3 }, 111 }, { 2u << 28 | 86400, { 4 }, 112 } } };
+static const struct journal_source sample_source = { .when_ns = 1700000000000000111,
+	.boot = 112, .clock_ns = 113, .name = SAMPLE_TEXT("ip2"), .provider = SAMPLE_TEXT("google"),
+	.day_ns = 1699999000000000114, .sent = 115, .answered = 116, .throttled = 117, .step = 118,
+	.verdict = 119, .ahead = 120 };
 static const struct journal_manual sample_manual = { .when_ns = 1700000000000000091,
 	.until_ns = INT64_MAX, .verb = MANUAL_HOLD, .what = JOURNAL_ON_RECIPIENT,
 	.who = 1000, .window = UINT32_MAX, .ceiling = 92, .name = SAMPLE_TEXT("u@a.example"),
@@ -88,7 +92,8 @@ static inline size_t sample_payload(unsigned type, uint8_t *out, size_t size) {
 		[JOURNAL_LOG_POSITION] = &sample_log_position, [JOURNAL_MANUAL] = &sample_manual,
 		[JOURNAL_HELD_RECIPIENT] = &sample_held, [JOURNAL_DECISION] = &sample_decision,
 		[JOURNAL_ACCOUNT] = &sample_account, [JOURNAL_CHECKPOINT_BEGIN] = &sample_begin,
-		[JOURNAL_CHECKPOINT_END] = &sample_end, [JOURNAL_GROUP] = &sample_group };
+		[JOURNAL_CHECKPOINT_END] = &sample_end, [JOURNAL_GROUP] = &sample_group,
+		[JOURNAL_SOURCE] = &sample_source };
 
 	return type >= sizeof(samples) / sizeof(samples[0]) || samples[type] == NULL ? 0 :
 	    journal_record_write(journal_shape_of(type), out, size, samples[type]);

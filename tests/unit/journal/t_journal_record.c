@@ -14,7 +14,7 @@
 static uint8_t bytes[JOURNAL_PAYLOAD_MAX], again[JOURNAL_PAYLOAD_MAX];
 
 TEST(test_each_is_read_as_it_was_written) {
-	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_ACCOUNT; type++) {
+	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_SOURCE; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 		assert_true(length > 0);
@@ -25,12 +25,12 @@ TEST(test_each_is_read_as_it_was_written) {
 		assert_int_equal(sample_payload(type, again, length - 1), 0);
 	}
 	assert_null(journal_type_word(0));
-	assert_null(journal_type_word(17));
+	assert_null(journal_type_word(18));
 }
 
 /* Fields that a later version adds are ignored. */
 TEST(test_what_follows_is_ignored) {
-	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_ACCOUNT; type++) {
+	for (unsigned type = JOURNAL_POSITIONS; type <= JOURNAL_SOURCE; type++) {
 		size_t length = sample_payload(type, bytes, sizeof(bytes));
 
 		memset(bytes + length, 0xee, 40);
