@@ -165,6 +165,16 @@ static void allow_sources(const struct lookup *lookup, const struct socketmap_re
 		hints_reader_allow_sources(lookup->reader);
 }
 
+static void tell_missing(const struct hints_reader *reader) {
+	static bool is_logged;
+
+	if (is_logged || !hints_reader_lacks_numbers(reader))
+		return;
+	syslog(LOG_WARNING, "no mail by sources: the file of their numbers (.given beside the hints "
+	    "file) is missing, or this user, who must be in hints.group, cannot write it");
+	is_logged = true;
+}
+
 static size_t answer(const struct lookup *lookup,
     const struct socketmap_request *request, char out[SOCKETMAP_REPLY_MAX]) {
 	struct hints_answer hint = { .kind = HINTS_NOTHING };
@@ -179,6 +189,7 @@ static size_t answer(const struct lookup *lookup,
 		allow_sources(lookup, request, now_ns);
 		hints_reader_ask(lookup->reader, name, request->key, request->key_length, false,
 		    now_ns, &hint);
+		tell_missing(lookup->reader);
 	}
 	switch (hint.kind) {
 	case HINTS_LANE:

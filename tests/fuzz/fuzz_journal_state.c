@@ -35,8 +35,14 @@
 #else
 #define ACCOUNTS ""
 #endif
+#ifdef WITH_PACE
+#define SOURCES "hints = { group = \"root\"; };\n" \
+	"sources = ( { name = \"ip2\"; transport = \"smtp-ip2\"; warm = { plan = [ 5, 9 ]; }; } );\n"
+#else
+#define SOURCES ""
+#endif
 #define ALL "classes = ( { name = \"all\"; match = [ \"*\" ]; hold_at = 100; } );\n" \
-	"mta = ( { name = \"out\"; log = \"/var/log/mail.log\"; } );\n" ACCOUNTS
+	"mta = ( { name = \"out\"; log = \"/var/log/mail.log\"; } );\n" SOURCES ACCOUNTS
 #define SALT 4711
 #define ROOMS 3
 #define FILES 6

@@ -319,6 +319,11 @@ void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns,
 		turn(manual);
 }
 
+void journal_manual_hurry(struct journal_manual_log *manual, int64_t now_ns, int64_t wall_ns) {
+	if (manual != NULL && journal_sources_wait(manual->keep.engine))
+		journal_manual_turn(manual, now_ns, wall_ns);
+}
+
 void journal_manual_write_down(struct journal_manual_log *manual,
     struct journal_manual *action, int64_t now_ns) {
 	if (manual == NULL)

@@ -27,6 +27,9 @@ void journal_manual_close(struct journal_manual_log **manual);
 /* Each second. */
 void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns, int64_t wall_ns);
 
+/* More often: does it if something waits for a sync (journal_sources.h). */
+void journal_manual_hurry(struct journal_manual_log *manual, int64_t now_ns, int64_t wall_ns);
+
 /* An action that was done just now, of until_ns by the clock of now_ns. */
 void journal_manual_write_down(struct journal_manual_log *manual,
     struct journal_manual *action, int64_t now_ns);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/login.h"
+#include "base/siphash.h"
 #include "engine/destination/sources_internal.h"
 #include "engine/internal.h"
 
@@ -28,10 +28,11 @@ struct journal_sources {
 };
 
 static uint64_t boot_of(const struct engine *engine) {
+	static const struct siphash_key anybody = { 0, 0 };
 	const struct segment_header *header = engine->segment->header;
 
-	return login_key(header->boot_id, strnlen(header->boot_id,
-	    sizeof(header->boot_id))).words[0];
+	return siphash13(&anybody, header->boot_id, strnlen(header->boot_id,
+	    sizeof(header->boot_id)));
 }
 
 static void append(struct journal_keep *keep, const struct generation *g, uint32_t number,
@@ -82,6 +83,19 @@ bool journal_sources_write(struct journal_sources **sources, struct journal_keep
 		journal_log_sync_by(keep->log, keep->now_ns);
 	engine_unpin(keep->engine, g);
 	return wrote;
+}
+
+bool journal_sources_wait(struct engine *engine) {
+	const struct generation *g = engine_pin(engine);
+	struct source_state state = { .given = 0 };
+
+	for (uint32_t number = 0; number < g->source_count && state.reserved == state.given; number++)
+		for (uint32_t row = 0; row < source_rows(g, number) &&
+		     state.reserved == state.given; row++)
+			(void)source_look(engine->segment, engine_source_key(g, number,
+			    source_provider(row)), &state);
+	engine_unpin(engine, g);
+	return state.reserved != state.given;
 }
 
 /* --- restoring ---------------------------------------------------------------------------- */

@@ -17,6 +17,9 @@ struct journal_sources;
  * now.  *sources: NULL at first; free it. */
 bool journal_sources_write(struct journal_sources **sources, struct journal_keep *keep, bool all);
 
+/* Do numbers that were taken ahead wait for their record to be synced? */
+bool journal_sources_wait(struct engine *engine);
+
 /* Takes what stands in the files into the engine's segment, which nobody uses yet. */
 void journal_sources_restore(struct engine *engine, const struct generation *generation,
     struct journal_files *files, struct journal_place begin, int64_t now_ns, int64_t wall_ns,

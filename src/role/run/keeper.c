@@ -183,6 +183,7 @@ static void keeper_beat(struct keeper *keeper, int64_t next_ns) {
 	watch_gate(keeper, clock_now_ns());
 	do_duties(keeper, clock_now_ns());
 	journal_decisions_turn(keeper->decisions, clock_now_ns(), clock_wall_ns());
+	journal_manual_hurry(keeper->journal, clock_now_ns(), clock_wall_ns());
 }
 
 static void watch_rows(struct keeper *keeper) {

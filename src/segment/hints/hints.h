@@ -248,6 +248,9 @@ struct hints_answer {
 /* May mail go by sources that are warmed up?  Of the next question alone. */
 void hints_reader_allow_sources(struct hints_reader *reader);
 
+/* There are sources, and the file of their numbers cannot be opened: none was used. */
+bool hints_reader_lacks_numbers(const struct hints_reader *reader);
+
 /* What mail for user@domain (any case) is to do now.  HINTS_NOTHING wherever there is
  * a doubt: no file, foreign, of another boot, stale, torn, cut short.  `only_held`: for what goes
  * by no lane of the key: HINTS_HELD, but not in passing, or HINTS_NOTHING; takes no turn and no

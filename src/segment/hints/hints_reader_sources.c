@@ -36,6 +36,10 @@ static struct given_out *find_given(struct hints_reader *reader) {
 	return reader->given_out;
 }
 
+bool hints_reader_lacks_numbers(const struct hints_reader *reader) {
+	return reader->live != NULL && reader->given_ns != 0 && reader->given_out == NULL;
+}
+
 bool hints_reader_send(struct hints_reader *reader, uint32_t row, struct hints_answer *answer) {
 	const struct hints_file_source *source = reader->header.sources;
 	uint32_t count = reader->header.source_count;

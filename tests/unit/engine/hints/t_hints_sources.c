@@ -4,6 +4,7 @@
 #include "tests/unit/test.h"
 #include "engine/destination/sources.h"
 #include "engine/hints/hints_internal.h"
+#include "segment/destination/destinations.h"
 #include "segment/hints/sources.h"
 #include "tests/unit/engine/hints/hints_world.h"
 
@@ -104,6 +105,50 @@ TEST_IN(world_open, world_close, the_second_source_has_what_is_above_the_first) 
 	assert_int_equal(engine_source_choose(world->site.engine, world->generation, SOURCE_OTHERS,
 	    world->now_ns), 2);
 	assert_false(engine_sources_make_wait(world->generation));
+}
+
+TEST_IN(world_open, world_close, another_transport_has_what_is_above_the_number) {
+	begin(GROUP "sources = ( { name = \"ip2\"; transport = \"smtp-ip2\"; " WARM("3, 20", "source")
+	    " over = \"smtp-old\"; } );\n");
+	assert_int_equal(sent_slowly("a.example", "smtp-ip2", 3), 3);
+	assert_int_equal(sent("a.example", "smtp-old", 10), 10);
+	assert_int_equal(sent("new.example", "smtp-old", 10), 10);
+	assert_string_equal(send_to("a.example")->domain, "a.example");
+}
+
+static void see_at_big(const char *name) {
+	struct delivery_seen seen = { .name = name, .name_length = strlen(name), .mta = 1,
+		.cloned = true, .relay_name = "mx.big.example", .relay_name_length = 14 };
+
+	assert_true(address_parse("192.0.2.1", 9, &seen.relay));
+	assert_true(destinations_note(world->site.segment, &seen, clock_now_ns()));
+	assert_true(relays_note(world->site.segment, &seen, clock_now_ns()));
+}
+
+/* Domains of a provider have numbers together, all others together theirs. */
+TEST_IN(world_open, world_close, each_provider_has_its_own_numbers) {
+	char path[160], settings[600];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/big.conf", world->site.directory);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("version = 1; providers = ( { name = \"big\"; relays = [ \"*.big.example\" ]; } );\n", file);
+	assert_int_equal(fclose(file), 0);
+	snprintf(settings, sizeof(settings), "providers = \"%s\";\n" GROUP "sources = ( "
+	    "{ name = \"ip2\"; transport = \"smtp-ip2\"; " WARM("10, 20", "provider") " } );\n", path);
+	begin(settings);
+	see_at_big("b.example");
+	see_at_big("c.example");
+	turn(S);
+	turn(S);
+	assert_int_equal(sent_slowly("b.example", "smtp-ip2", 7), 7);
+	assert_int_equal(sent_slowly("c.example", "smtp-ip2", 7), 3);
+	assert_int_equal(sent_slowly("a.example", "smtp-ip2", 6), 6);
+	assert_int_equal(sent_slowly("new.example", "smtp-ip2", 7), 4);
+	assert_int_equal(send_to("b.example")->kind, HINTS_HELD);
+	assert_int_equal(look(0).warm.sent, 10);
+	assert_int_equal(engine_sources_ready(world->site.engine, world->generation, 0), 0);
 }
 
 TEST_IN(world_open, world_close, a_held_destination_takes_no_number) {
