@@ -54,14 +54,16 @@ static void feed_line(struct feed *feed, const struct generation *generation,
 	struct feed_outcome outcome;
 	bool lost;
 
+	check_result_begins(line);
 	outcome = engine_feed_delivery(engine, generation, 3, &read->delivery, &origin,
 	    clock_now_ns());
 	if (outcome.judgement == NULL)
 		world_fail("feed", "a line is nobody's: %.*s", (int)line->length, line->text);
 	/* a lock that was not to be had in time; its relay may have been noted all the same */
 	lost = !outcome.repeated && (!outcome.learned || atomic_load(busy) != was_busy);
-	if (lost)
+	if (lost && !line->is_aside)
 		mail_line_lost(line);
+	check_result(line);
 	world_log("feed: %llu of %s: %s", (unsigned long long)line->offset, mail_domain(line->domain),
 	    outcome.repeated ? "repeated" : lost ? "lost" : "learned");
 	check_window(engine, generation, &outcome.judgement->owner);

@@ -121,6 +121,10 @@ static const struct generation *compile(const char *name, const char *settings,
 static void compile_all(void) {
 	char path[80], mtas[256];
 
+	snprintf(path, sizeof(path), "%s/providers.conf", directory);
+	if (!write_file(path, "version = 1;\nreplies = ( { name = \"later\"; match = \"come back later\"; "
+	    "action = \"suspend\"; for = \"1s\"; } );\n"))
+		abort();
 	snprintf(path, sizeof(path), "%s/site", directory);
 	if (!write_file(path, MAIL_LANES))
 		abort();

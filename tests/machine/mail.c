@@ -20,6 +20,8 @@
 #define PLAIN_WIDTH	5	/* of Postfix's own transport */
 #define ASK_AGAIN_NS	(100 * NS_PER_MS)
 #define TOLD_NS		NS_PER_SECOND
+#define PACE_BRISK	100
+#define STARTED_SLACK_NS	(5 * NS_PER_MS)	/* of the figures of a line */
 
 enum mail_state { MAIL_COMING, MAIL_ASKING, MAIL_QUEUED, MAIL_OUT, MAIL_DEFERRED, MAIL_DONE };
 
@@ -29,7 +31,7 @@ struct mail {
 	uint16_t width;			/* of its lane; 0: none */
 	uint32_t question;		/* the last one */
 	int64_t active_ns, started_ns, queued_ns;
-	bool refused;
+	bool refused, is_aside;
 	unsigned tries;
 };
 
@@ -121,6 +123,7 @@ static void write_line(const struct mail *mail, const char *agent, const char *r
 	all.log_bytes += (size_t)length + 1;
 	at[length] = '\n';
 	all.lines[all.line_count++] = (struct mail_line){ at, (size_t)length, all.log_bytes, now_ns,
+		mail->state == MAIL_OUT ? mail->started_ns - STARTED_SLACK_NS : 0, mail->is_aside,
 		mail->domain };
 	world_log("mail %u: %s%s %s (%s)", (unsigned)(mail - all.mails), lane, agent, status, text);
 	feed_hear();
@@ -147,7 +150,7 @@ void mail_told(uint32_t pid, unsigned letter, unsigned domain, bool sent) {
 	all.log_bytes += (size_t)length + 1;
 	at[length] = '\n';
 	all.lines[all.line_count++] = (struct mail_line){ at, (size_t)length, all.log_bytes,
-		fibers_now_ns(), domain };
+		fibers_now_ns(), 0, false, domain };
 	world_log("letter %u: %s", letter, sent ? "sent" : "deferred");
 	feed_hear();
 }
@@ -200,12 +203,12 @@ void mail_lookup_lost(void) {
 	}
 }
 
-/* Where nothing fails what was ordered is told soon. */
+/* Where nothing fails, and no look takes long, what was ordered is told soon. */
 static void check_order(unsigned domain, const struct hints_answer *answer) {
 	int64_t held_ns = orders_held_ns(domain), open_ns = orders_open_ns(domain);
 	int64_t soon_ns = fibers_now_ns() - TOLD_NS;
 
-	if (all.plan->kills + all.plan->stops + all.plan->restarts > 0)
+	if (all.plan->kills + all.plan->stops + all.plan->restarts > 0 || all.plan->pace < PACE_BRISK)
 		return;
 	if (held_ns != 0 && held_ns < soon_ns && orders_bind_mail(domain) && answer->kind != HINTS_HELD)
 		world_fail("orders", "%s is held, and its mail may go", mail_domain(domain));
@@ -232,11 +235,25 @@ void mail_answered(unsigned number, uint32_t question, const struct hints_answer
 	mail_pump(mail->domain, mail->width);
 }
 
+/* A content filter of this host does not take it: that is no matter of the domain's. */
+static void mail_meets_filter(struct mail *mail) {
+	mail->is_aside = true;
+	write_line(mail, "smtp", "127.0.0.1[127.0.0.1]:25", "4.3.0", "deferred",
+	    "host 127.0.0.1[127.0.0.1] refused to talk to me: 421 4.3.0 no filter");
+	mail->is_aside = false;
+	mail_is_deferred(mail);
+}
+
 static void mail_ends(void *argument) {
 	struct mail *mail = argument;
 	struct site *site = &all.sites[mail->domain];
 	char relay[64], text[160];
 
+	if (mail->refused && draw_below(&all.draws, 1000) < all.plan->filters) {
+		mail_meets_filter(mail);
+		mail_pump(mail->domain, mail->width);
+		return;
+	}
 	snprintf(relay, sizeof(relay), "mx.%s[198.51.100.%u]:25", mail_domain(mail->domain),
 	    10 + mail->domain);
 	if (!mail->refused) {
@@ -248,8 +265,10 @@ static void mail_ends(void *argument) {
 		bool down = mail->started_ns < site->down_until_ns;
 
 		snprintf(text, sizeof(text), down ? "connect to mx.%s[198.51.100.%u]:25: Connection "
-		    "refused" : "host mx.%s[198.51.100.%u] refused to talk to me: 421 4.7.0 too "
-		    "many connections", mail_domain(mail->domain), 10 + mail->domain);
+		    "refused" : "host mx.%s[198.51.100.%u] refused to talk to me: 421 4.7.0 %s",
+		    mail_domain(mail->domain), 10 + mail->domain,
+		    draw_below(&all.draws, 1000) < all.plan->rules ? "come back later" :
+		    "too many connections");
 		all.truth[mail->domain].failed++;
 		write_line(mail, "smtp", down ? "none" : relay, down ? "4.4.1" : "4.7.0",
 		    "deferred", text);
@@ -282,6 +301,11 @@ static void mail_pump(unsigned domain, uint16_t width) {
 
 		if (mail->state != MAIL_QUEUED || mail->domain != domain || mail->width != width)
 			continue;
+		if (draw_below(&all.draws, 1000) < all.plan->deletions) {
+			world_log("mail %u is deleted", i);
+			mail->state = MAIL_DONE;
+			continue;
+		}
 		mail_starts(mail);
 		out++;
 	}

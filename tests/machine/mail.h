@@ -50,6 +50,8 @@ struct mail_line {
 	size_t length;
 	uint64_t offset;	/* behind it */
 	int64_t at_ns;		/* when it was written */
+	int64_t started_ns;	/* when the attempt began, that it is of, at the latest; 0: not told */
+	bool is_aside;		/* of a filter on this host, and none of the domain's */
 	unsigned domain;
 };
 /* The line that begins there; false: there is none yet. */
@@ -58,6 +60,11 @@ uint64_t mail_log_end(void);
 /* A feed that knows no place in it begins at its end, which this returns: what was before is none of
  * the truth. */
 uint64_t mail_log_begin(void);
+/* It is dealt with, and was.  check_result.c. */
+void check_result_begins(const struct mail_line *line);
+void check_result(const struct mail_line *line);
+/* No canary is awaited that was given up. */
+void check_canaries(void);
 /* The feed dealt with this line; a lock stood in the way, and it was not learned. */
 void mail_line_lost(const struct mail_line *line);
 

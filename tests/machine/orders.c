@@ -26,6 +26,7 @@ static struct {
 		enum ordered is;
 		bool is_kept;		/* in the journal */
 		int64_t since_ns;
+		int64_t ordered_ns, resumed_ns;
 		uint32_t ceiling;
 		int64_t ceiling_until_ns;
 	} of[DOMAINS_MAX];
@@ -36,6 +37,14 @@ bool orders_bind_mail(unsigned domain) {
 
 	return destinations_find(roles_segment(), mail_domain(domain), strlen(mail_domain(domain)),
 	    &seen) && seen.cloned_by != 0;
+}
+
+int64_t orders_ordered_ns(unsigned domain) {
+	return all.of[domain].ordered_ns;
+}
+
+int64_t orders_resumed_ns(unsigned domain) {
+	return all.of[domain].resumed_ns;
 }
 
 int64_t orders_held_ns(unsigned domain) {
@@ -103,11 +112,13 @@ void orders_carry_out(struct role *role, const struct message *message) {
 	    &segment_header(role->segment)->journals[JOURNAL_ROOM_KEEPER].fares;
 	enum ordered was = all.of[domain].is;
 	bool was_kept = all.of[domain].is_kept;
+	int64_t began_ns = fibers_now_ns();
 	enum by_hand_error error;
 	struct window_owner owner;
 
 	if (request.verb == MANUAL_SUSPEND || request.verb == MANUAL_LIMIT)
 		request.for_ns = draw_scale(&all.draws, 100 * NS_PER_MS, 6 * NS_PER_SECOND);
+	all.of[domain].ordered_ns = began_ns;
 	if (request.verb == MANUAL_LIMIT) {
 		request.ceiling = 3 + draw_below(&all.draws, 10);
 		all.of[domain].ceiling_until_ns = 0;
@@ -116,6 +127,9 @@ void orders_carry_out(struct role *role, const struct message *message) {
 	}
 	error = windows_by_hand(role->engine, generation, &request, clock_now_ns(), &owner);
 	engine_unpin(role->engine, generation);
+	all.of[domain].ordered_ns = fibers_now_ns();
+	if (request.verb == MANUAL_RESUME && error == BY_HAND_DONE)
+		all.of[domain].resumed_ns = began_ns;
 	world_log("order: %s %s: %d", manual_word(request.verb), name, (int)error);
 	if (error == BY_HAND_DONE)
 		was_done(domain, &request, *fares == JOURNAL_FARES_WELL);
@@ -129,7 +143,7 @@ void orders_carry_out(struct role *role, const struct message *message) {
 
 void orders_are_lost(void) {
 	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
-		all.of[i].ceiling_until_ns = 0;
+		all.of[i].ceiling_until_ns = all.of[i].resumed_ns = 0;
 		if (!all.of[i].is_kept)
 			all.of[i].is = ORDERED_PERHAPS;
 	}

@@ -14,6 +14,9 @@ void orders_are_lost(void);
 /* Does the queue manager obey what is ordered of it?  Of what it has never delivered to
  * posternctl says that it does not. */
 bool orders_bind_mail(unsigned domain);
+/* When the last order was begun or carried out, and the last resume that was. */
+int64_t orders_ordered_ns(unsigned domain);
+int64_t orders_resumed_ns(unsigned domain);
 /* Held for certain, since this time; 0: not, or who knows. */
 int64_t orders_held_ns(unsigned domain);
 /* Held for certain not, since this time; 0: it is, or who knows. */

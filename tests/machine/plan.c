@@ -45,6 +45,9 @@ struct plan plan_of(uint64_t seed) {
 		.outages = some(&draws, 4),
 		.letters = some(&draws, 80),
 		.orders = some(&draws, 8),
+		.filters = some(&draws, 150),
+		.rules = some(&draws, 300),
+		.deletions = some(&draws, 150),
 	};
 
 #ifndef WITH_CLUSTER

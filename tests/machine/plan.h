@@ -25,6 +25,9 @@
 	NUMBER(domains)		/* that they go to */ \
 	NUMBER(outages)		/* of their sites */ \
 	NUMBER(letters)		/* that Sendmail's processes deliver */ \
+	NUMBER(filters)		/* deliveries in 1000 that go by one on this host, which fails */ \
+	NUMBER(rules)		/* refusals in 1000 that a provider rule is about */ \
+	NUMBER(deletions)	/* of messages in the queue, in 1000 */ \
 	NUMBER(orders)		/* by hand */ \
 	NUMBER(switches)	/* between roles where none waits */ \
 	NUMBER(pace)		/* loads and stores between two of them */ \

@@ -290,6 +290,7 @@ static void run_phases(void) {
 	check_quiet(true);
 	if (plan_has_mail(&world.plan))
 		check_mail(path);
+	check_canaries();
 	if (plan_has_mail(&world.plan))
 		orders_outlive_keeper(path);
 	nodes_finish();
