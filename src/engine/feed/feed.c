@@ -358,9 +358,7 @@ void feed_add_attempt(struct feed_memory *memory, struct feed_destination *desti
 		engine_count(memory->engine, COUNTER_LEVELS_LOST, 1);
 		return;
 	}
-	if (!destination->waiting)
-		TAILQ_INSERT_TAIL(&memory->waiting, destination, entry);
-	destination->waiting = true;
+	feed_await(memory, destination);
 }
 
 /* Lets the owner's window learn, and the rule act.  False: nothing was learned. */
@@ -410,6 +408,9 @@ static bool feed_learn(struct feed_result *result) {
 		    l.reason);
 	if (!learn(&l))
 		return false;
+	/* what runs by a log is over some time, though no other result comes */
+	if (l.destination != NULL && l.destination->told_running > 0)
+		feed_await(memory, l.destination);
 	/* those whose level nobody told get it when those that began before have ended */
 	if (l.destination != NULL && l.counts && l.level == 0 && result->has_start &&
 	    l.weight != JUDGED_NEUTRAL)

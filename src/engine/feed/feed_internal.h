@@ -74,6 +74,7 @@ struct feed_memory {
 	const struct generation *generation;	/* that the judge is of: pinned */
 	struct judgement judged;
 	uint64_t given_up;		/* patterns, as the judge counted when we looked last */
+	bool must_forget;		/* what a predecessor's log said to run was not to be had */
 	int64_t turned_ns;		/* the last engine_feed_turn that did something */
 	struct feed_table *table;
 	struct feed_waiting waiting;
@@ -87,6 +88,10 @@ struct feed_memory {
 
 /* The engine's, with a judge for this generation; NULL: no memory. */
 struct feed_memory *feed_memory(struct engine *engine, const struct generation *generation);
+
+/* What ran when our predecessor looked last is not known to run: done once, and again where a slot
+ * was not to be had. */
+void feed_forget_running(struct feed_memory *memory);
 
 /* The same in all this process, not 0. */
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length);
@@ -225,6 +230,9 @@ void feed_report_change(const struct feed_memory *memory, const struct generatio
 /* The owner's entry, made if need be.  NULL: there is no room, or no memory. */
 struct feed_destination *feed_destination(struct feed_memory *memory,
     const struct window_owner *owner, const struct state_key *key, int64_t now_ns);
+
+/* It is looked at each turn, until nothing of it runs and all its levels are told. */
+void feed_await(struct feed_memory *memory, struct feed_destination *destination);
 
 /* Adds an attempt, with more room for levels where that is needed (counted where there is
  * none). */

@@ -72,6 +72,8 @@ static bool learn_levels(struct feed_memory *memory, const struct generation *ge
 			while (locked == STATES_UNKNOWN &&
 			    level_next(&destination->level, now_ns, &ignored))
 				;
+			if (locked == STATES_UNKNOWN)
+				destination->told_running = 0;
 			break;
 		}
 		told.before = lock.state.window.concurrency;
@@ -87,7 +89,15 @@ static bool learn_levels(struct feed_memory *memory, const struct generation *ge
 			feed_report_change(memory, generation, destination, &lock, &rules, &told,
 			    now_ns);
 	} while (count == VERDICTS_MAX);
-	return running > 0 || level_due_ns(&destination->level) != INT64_MAX;
+	/* a slot that could not be had shows what runs no more */
+	return running > 0 || destination->told_running > 0 ||
+	    level_due_ns(&destination->level) != INT64_MAX;
+}
+
+void feed_await(struct feed_memory *memory, struct feed_destination *destination) {
+	if (!destination->waiting)
+		TAILQ_INSERT_TAIL(&memory->waiting, destination, entry);
+	destination->waiting = true;
 }
 
 /* Patterns that met their limits on some reply, since we counted last. */
@@ -111,6 +121,7 @@ void engine_feed_turn(struct engine *engine, const struct generation *generation
 		return;
 	memory->turned_ns = now_ns;
 	count_given_up(memory);
+	feed_forget_running(memory);
 	for (destination = TAILQ_FIRST(&memory->waiting); destination != NULL;
 	     destination = next) {
 		bool waits = learn_levels(memory, generation, destination, now_ns);

@@ -68,17 +68,40 @@ static bool take_up(struct feed_memory *memory, const struct generation *generat
 	return true;
 }
 
+/* Of what we have heard of ourselves we know it. */
+static bool is_ours(const struct feed_memory *memory, uint64_t hash) {
+	const struct map *table = &memory->table->by_hash;
+	const struct map_cell *cell = map_find(table, hash);
+
+	for (; cell != NULL; cell = map_next(table, cell))
+		if (((const struct feed_destination *)cell->item)->told_running > 0)
+			return true;
+	return false;
+}
+
 static void forget_running(void *context, const struct destination_window *window) {
-	struct engine *engine = context;
+	struct feed_memory *memory = context;
 	struct state_lock lock;
+	enum states_locked locked;
 
 	if (window->state.running == 0 ||
-	    !states_aim(engine->segment, window->name, strlen(window->name), &lock) ||
-	    states_lock(&lock, window->state.seen_ns, STATES_KNOWN_ONLY) != STATES_HELD)
+	    !states_aim(memory->engine->segment, window->name, strlen(window->name), &lock) ||
+	    is_ours(memory, lock.key.hash))
+		return;
+	locked = states_lock(&lock, window->state.seen_ns, STATES_KNOWN_ONLY);
+	memory->must_forget |= locked == STATES_BUSY;
+	if (locked != STATES_HELD)
 		return;
 	lock.state.running = 0;
 	states_store(&lock);
 	states_unlock(&lock);
+}
+
+void feed_forget_running(struct feed_memory *memory) {
+	if (!memory->must_forget)
+		return;
+	memory->must_forget = false;
+	(void)states_each(memory->engine->segment, forget_running, memory);
 }
 
 static void memory_close(struct feed_memory **memory) {
@@ -103,14 +126,14 @@ static struct feed_memory *open_memory(struct engine *engine) {
 	if (memory == NULL)
 		return NULL;
 	memory->engine = engine;
+	memory->must_forget = true;
 	TAILQ_INIT(&memory->waiting);
 	memory->table = feed_table_open();
 	memory->matches = feed_matches_open();
 	if (memory->table == NULL || memory->matches == NULL)
 		memory_close(&memory);
 	else
-		/* what ran when our predecessor looked last is not known to run */
-		(void)states_each(engine->segment, forget_running, engine);
+		feed_forget_running(memory);
 	return memory;
 }
 

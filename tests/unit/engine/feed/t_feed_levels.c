@@ -42,6 +42,30 @@ static void burst(struct feed_memory *memory, struct feed_destination *to, unsig
 		    .accepted = true }, now_ns);
 }
 
+/* What is kept waits for others to end: if these never did, it would wait for ever. */
+TEST(what_runs_by_a_log_is_over_though_no_other_result_comes) {
+	struct feed_memory *memory = begin();
+	struct feed_destination *to = destination(memory, 0);
+
+	sent("d0.example", 100);
+	burst(memory, to, 6);
+	for (unsigned i = 0; i < 20; i++)
+		pass(1);
+	assert_int_equal(view_of("d0.example").in_flight, 0);
+	assert_false(to->waiting);
+	/* lines come late from now on: what is known is of long ago */
+	to->level.latest_ns = 21 * NS_PER_SECOND;
+	to->level.swept_ns = 0;
+	now_ns += NS_PER_SECOND;
+	(void)feed_line(&(struct line){ .domain = "d0.example", .program = "postfix/retry",
+	    .status = DELIVERY_DEFERRED, .text = "Postern: d0.example is suspended" });
+	assert_true(view_of("d0.example").in_flight > 0);
+	for (unsigned i = 0; i < 30; i++)
+		pass(1);
+	assert_int_equal(view_of("d0.example").in_flight, 0);
+	site_close(&site);
+}
+
 TEST(a_burst_gives_its_memory_back) {
 	struct feed_memory *memory = begin();
 	struct feed_destination *busy = destination(memory, 0);
