@@ -13,7 +13,9 @@ static struct {
 } before;
 
 static bool find(const struct mail_line *line, struct destination_window *window) {
-	return states_find(roles_segment(), mail_domain(line->domain),
+	const struct role *feed = process_current()->own;
+
+	return states_find(feed->segment, mail_domain(line->domain),
 	    strlen(mail_domain(line->domain)), window);
 }
 

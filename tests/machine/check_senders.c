@@ -74,6 +74,16 @@ uint32_t senders_slots(const struct segment *segment, uint16_t record) {
 	return slots;
 }
 
+void senders_stuck(const struct segment *segment, unsigned domain) {
+	struct destination_window window = { .number = 0 };
+	const struct window *is = &window.state.window;
+
+	(void)states_find(segment, mail_domain(domain), strlen(mail_domain(domain)), &window);
+	world_fail("mail", "letters for %s are not delivered: window %u, ceiling %u, state %u; %u in "
+	    "flight, %u by the log", mail_domain(domain), is->concurrency, is->ceiling, is->state,
+	    window.state.in_flight, window.state.running);
+}
+
 void check_senders_end(const struct segment *segment) {
 	struct destination_window window;
 	uint32_t used, size;

@@ -9,6 +9,7 @@
 #include "segment/file/layout.h"
 #include "segment/file/segment.h"
 #include "tests/machine/mail.h"
+#include "tests/machine/orders.h"
 #include "tests/machine/role.h"
 #include "wire/mail/mail_log.h"
 
@@ -63,6 +64,8 @@ static void feed_line(struct feed *feed, const struct generation *generation,
 	lost = !outcome.repeated && (!outcome.learned || atomic_load(busy) != was_busy);
 	if (lost && !line->is_aside)
 		mail_line_lost(line);
+	if (!lost && line->started_ns != 0 && !line->is_aside)
+		orders_see(line->domain);
 	check_result(line);
 	world_log("feed: %llu of %s: %s", (unsigned long long)line->offset, mail_domain(line->domain),
 	    outcome.repeated ? "repeated" : lost ? "lost" : "learned");

@@ -26,6 +26,7 @@ static struct {
 		enum ordered is;
 		bool is_kept;		/* in the journal */
 		int64_t since_ns;
+		bool is_seen;		/* a delivery by the queue manager was learned */
 		int64_t ordered_ns, resumed_ns;
 		uint32_t ceiling;
 		int64_t ceiling_until_ns;
@@ -33,10 +34,11 @@ static struct {
 } all;
 
 bool orders_bind_mail(unsigned domain) {
-	struct destination_seen seen;
+	return all.of[domain].is_seen;
+}
 
-	return destinations_find(roles_segment(), mail_domain(domain), strlen(mail_domain(domain)),
-	    &seen) && seen.cloned_by != 0;
+void orders_see(unsigned domain) {
+	all.of[domain].is_seen = true;
 }
 
 int64_t orders_ordered_ns(unsigned domain) {
@@ -61,7 +63,7 @@ bool orders_allow_ceiling(unsigned domain, uint32_t ceiling) {
 	if (fibers_now_ns() >= all.of[domain].ceiling_until_ns || ceiling == ordered)
 		return true;
 	all.of[domain].ceiling_until_ns = 0;
-	return ceiling != 0 && ceiling < ordered;
+	return ceiling < ordered;
 }
 
 static void order(unsigned domain, enum manual_verb verb) {
@@ -144,6 +146,7 @@ void orders_carry_out(struct role *role, const struct message *message) {
 void orders_are_lost(void) {
 	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
 		all.of[i].ceiling_until_ns = all.of[i].resumed_ns = 0;
+		all.of[i].is_seen = false;
 		if (!all.of[i].is_kept)
 			all.of[i].is = ORDERED_PERHAPS;
 	}

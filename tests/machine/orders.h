@@ -14,6 +14,7 @@ void orders_are_lost(void);
 /* Does the queue manager obey what is ordered of it?  Of what it has never delivered to
  * posternctl says that it does not. */
 bool orders_bind_mail(unsigned domain);
+void orders_see(unsigned domain);
 /* When the last order was begun or carried out, and the last resume that was. */
 int64_t orders_ordered_ns(unsigned domain);
 int64_t orders_resumed_ns(unsigned domain);
@@ -22,7 +23,7 @@ int64_t orders_held_ns(unsigned domain);
 /* Held for certain not, since this time; 0: it is, or who knows. */
 int64_t orders_open_ns(unsigned domain);
 /* The window has this ceiling.  False: a lower one was ordered, and no result has found one that is
- * lower still (canaries go on from that). */
+ * lower still, or that it is dead (canaries go on from that). */
 bool orders_allow_ceiling(unsigned domain, uint32_t ceiling);
 /* All is quiet: it stands as it was ordered. */
 void orders_check(const struct segment *segment, const char *state_path);

@@ -210,6 +210,13 @@ bool senders_are_done(void) {
 	return true;
 }
 
+unsigned senders_undone(void) {
+	for (unsigned i = 0; i < all.plan->letters; i++)
+		if (all.letters[i] != LETTER_DONE)
+			return MAIL_SENDERS_FROM + i % MAIL_SENDERS_DOMAINS;
+	return DOMAINS_MAX;
+}
+
 bool sender_is_over(int32_t pid) {
 	for (unsigned i = 0; i < SENDERS_MAX; i++)
 		if (senders[i].alive && senders[i].pid == pid)

@@ -21,6 +21,8 @@ extern struct sender senders[SENDERS_MAX];
 void senders_begin(const struct plan *plan);
 void senders_calm(void);
 bool senders_are_done(void);
+/* The domain of one that is not; DOMAINS_MAX: there is none. */
+unsigned senders_undone(void);
 void senders_lose(const struct role *role, uint32_t start);
 void sender_answered(struct policy_link *link, const struct outbound_answer *answer);
 bool sender_is_over(int32_t pid);
@@ -39,6 +41,9 @@ uint32_t senders_open(uint32_t class_index);
 void senders_are_lost(void);
 /* Slots of a class that senders have. */
 uint32_t senders_slots(const struct segment *segment, uint16_t record);
+/* Says how that domain stands, and ends the run. */
+void senders_stuck(const struct segment *segment, unsigned domain)
+    __attribute__((noreturn));
 /* All have ended, and nothing of theirs is held. */
 void check_senders_end(const struct segment *segment);
 

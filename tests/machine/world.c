@@ -253,7 +253,7 @@ static void deliver(void) {
 
 	while (!mail_is_done() || !senders_are_done()) {
 		if (fibers_now_ns() >= end_ns && !senders_are_done())
-			world_fail("mail", "not all letters are delivered");
+			senders_stuck(roles_segment(), senders_undone());
 		if (fibers_now_ns() >= end_ns)
 			mail_stuck("after the last session");
 		fibers_run(fibers_now_ns() + 100 * NS_PER_MS);
