@@ -138,7 +138,7 @@ static void check_limit(uint32_t class_index) {
 		text_append(names, sizeof(names), strlen(names), " %u%s", tcps[i].number,
 		    has_slot(&tcps[i]) ? "" : " (without a slot)");
 	}
-	if (count > class->limits.inbound)
+	if (count > class->limits.inbound && !class->observe)
 		world_fail("limit", "class %s has %u sessions of %u:%s",
 		    generation_text(generation, class->name), count, class->limits.inbound, names);
 }
@@ -164,7 +164,7 @@ void check_decision(struct policy_link *link, const struct answer *answer, bool 
 	    (int)answer->decision.reason, answer->decision.count, answer->decision.limit);
 	check_law(link, generation, answer, at_recipient);
 	if (answer->newly_decided && (verdict == VERDICT_REFUSE ||
-	    (verdict == VERDICT_DEFER && at_recipient) ||
+	    (verdict == VERDICT_DEFER && at_recipient) || answer->observed ||
 	    answer->decision.reason == REASON_UNUSABLE))
 		check_why(segment, tcp, generation, answer);
 	if (answer->decision.reason == REASON_UNUSABLE)

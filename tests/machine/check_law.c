@@ -2,6 +2,7 @@
 /* What an answer says of itself: the class that a client's name has, by no other code than this,
  * and a verdict that follows from count and limit. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 
 #define CLIENTS_MAX	256
 #define SEEN_NS		(500 * NS_PER_MS)	/* by then an end is seen */
+#define ADMITTED_MAX	128
 #define LOOKS_NS	(300 * NS_PER_MS)
 
 static int64_t wrong_since_ns[CLIENTS_MAX];	/* a client is turned away though it has room; 0: not */
@@ -19,8 +21,15 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 static const char *class_of(const struct tcp *tcp) {
-	return tcp->name == NULL ? "all" : ends_with(tcp->name, ".a") ? "a" :
-	    ends_with(tcp->name, ".b") ? "b" : "all";
+	static const char *const names[] = { "a", "b", "c", "o" };
+	char end[3] = ".";
+
+	for (unsigned i = 0; tcp->name != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+		end[1] = names[i][0];
+		if (ends_with(tcp->name, end))
+			return names[i];
+	}
+	return "all";
 }
 
 static bool is_at_milter(const struct policy_link *link) {
@@ -36,7 +45,8 @@ static bool is_limit(const struct generation_class *class, uint32_t limit) {
 static const char *wrong_of(const struct policy_link *link, const struct generation_class *class,
     const char *name, const struct decision *decision, bool at_recipient) {
 	bool defers = strcmp(name, "b") == 0 && (at_recipient || !is_at_milter(link));
-	enum verdict no = defers ? VERDICT_DEFER : VERDICT_REFUSE;
+	bool observes = strcmp(name, "o") == 0;
+	enum verdict no = observes ? VERDICT_ADMIT : defers ? VERDICT_DEFER : VERDICT_REFUSE;
 
 	switch (decision->reason) {
 	case REASON_BELOW_LIMIT:
@@ -53,10 +63,14 @@ static const char *wrong_of(const struct policy_link *link, const struct generat
 		    decision->limit >= class->limits.inbound ? "by all of the limit" :
 		    decision->count < decision->limit ? "below the share" : NULL;
 	case REASON_CLIENT_SESSIONS:
-		return strcmp(name, "all") != 0 ? "where no client is limited" :
+		return class->limits.client_sessions == LIMIT_NONE ? "where no client is limited" :
 		    decision->verdict != VERDICT_REFUSE ? "by another action" :
 		    decision->limit != class->limits.client_sessions ? "by another limit" :
 		    decision->count < decision->limit ? "below the limit" : NULL;
+	case REASON_CLASS_RATE:
+	case REASON_CLIENT_RATE:
+		return strcmp(name, "c") != 0 ? "where no rate is" :
+		    decision->verdict != VERDICT_REFUSE ? "by another action" : NULL;
 	case REASON_UNUSABLE:
 	case REASON_UNTRACKED:
 		return decision->verdict != VERDICT_ADMIT ? "not admitted" : NULL;
@@ -84,6 +98,46 @@ static void check_client_refusal(const struct tcp *tcp, const struct generation_
 		    tcp->client.bytes[15], count, class->limits.client_sessions);
 }
 
+/* Admissions of class c that were heard of, by time: never more in a span than a bucket has. */
+static struct {
+	int64_t at_ns[ADMITTED_MAX];
+	uint8_t client[ADMITTED_MAX];
+	uint32_t count;
+} admitted;
+
+void check_law_begins(void) {
+	admitted.count = 0;	/* the state was made anew, and what a rate had used with it */
+}
+
+static void check_rate(const struct rate_limit *rate, int client, int64_t now_ns,
+    const char *what) {
+	uint32_t count = 0;
+
+	for (uint32_t i = admitted.count; i > 0 && admitted.count - i < ADMITTED_MAX - 1; i--) {
+		uint32_t at = (i - 1) % ADMITTED_MAX;
+		int64_t span_ns = llabs(now_ns - admitted.at_ns[at]);
+
+		if (client >= 0 && admitted.client[at] != client)
+			continue;
+		if (++count > rate_burst(rate) + (uint64_t)span_ns * rate->count /
+		    (uint64_t)rate->period_ns)
+			world_fail("rate", "%s: %u admitted in %lld us", what, count,
+			    (long long)(span_ns / 1000));
+	}
+}
+
+static void check_rates(const struct policy_link *link, const struct generation_class *class) {
+	uint8_t client = link->tcp->client.bytes[15];
+
+	if (class->limits.rate.count == 0)
+		return;
+	admitted.at_ns[admitted.count % ADMITTED_MAX] = link->asked_ns;
+	admitted.client[admitted.count % ADMITTED_MAX] = client;
+	admitted.count++;
+	check_rate(&class->limits.rate, -1, link->asked_ns, "class c");
+	check_rate(&class->limits.client_rate, client, link->asked_ns, "a client of class c");
+}
+
 void check_law(const struct policy_link *link, const struct generation *generation,
     const struct answer *answer, bool at_recipient) {
 	const struct tcp *tcp = link->tcp;
@@ -109,6 +163,8 @@ void check_law(const struct policy_link *link, const struct generation *generati
 		world_fail("law", "session %u of class %s: verdict %d reason %d count %u of %u: %s",
 		    tcp->number, name, (int)answer->decision.verdict, (int)answer->decision.reason,
 		    answer->decision.count, answer->decision.limit, wrong);
+	if (answer->decision.reason == REASON_BELOW_LIMIT)
+		check_rates(link, class);
 	if (answer->decision.reason == REASON_CLIENT_SESSIONS)
 		check_client_refusal(tcp, class, answer->class_index);
 	else if (answer->decision.verdict == VERDICT_ADMIT)

@@ -43,8 +43,8 @@ static bool lies(void) {
 
 /* 192.0.2.1 ...: of three classes, by name or address. */
 static void client_choose(struct draws *draws, struct tcp *tcp) {
-	static const char *const names[HOSTS_MAX] = { "m1.a", "m2.b", "m3.a", NULL, "m5.a", "m6.b",
-		"m7.a", "m8.c", "m9.a", NULL, "m11.b", "m12.a" };
+	static const char *const names[HOSTS_MAX] = { "m1.a", "m2.b", "m3.c", NULL, "m5.a", "m6.o",
+		"m7.c", "m8.d", "m9.a", NULL, "m11.b", "m12.o" };
 	uint32_t client = draw_below(draws, kernel.hosts);
 
 	memset(&tcp->client, 0, sizeof(tcp->client));

@@ -37,6 +37,9 @@ static const char classes[] =
     "classes = ( "
     "{ name = \"a\"; match = [ \"*.a\" ]; hold_at = 3; refuse_at = 3; }, "
     "{ name = \"b\"; match = [ \"*.b\" ]; hold_at = 2; refuse_at = 2; action = \"defer\"; }, "
+    "{ name = \"o\"; match = [ \"*.o\" ]; hold_at = 1; refuse_at = 1; observe = true; }, "
+    "{ name = \"c\"; match = [ \"*.c\" ]; hold_at = 9; refuse_at = 9; rate = \"4/1s\"; "
+    "  client = { rate = \"2/1s\"; ipv4 = 32; }; }, "
     "{ name = \"all\"; match = [ \"*\" ]; hold_at = 4; refuse_at = 4; "
     "  client = { sessions = 2; ipv4 = 32; }; } );";
 

@@ -20,7 +20,6 @@
 #define PLAIN_WIDTH	5	/* of Postfix's own transport */
 #define ASK_AGAIN_NS	(100 * NS_PER_MS)
 #define TOLD_NS		NS_PER_SECOND
-#define PACE_BRISK	100
 #define STARTED_SLACK_NS	(5 * NS_PER_MS)	/* of the figures of a line */
 
 enum mail_state { MAIL_COMING, MAIL_ASKING, MAIL_QUEUED, MAIL_OUT, MAIL_DEFERRED, MAIL_DONE };

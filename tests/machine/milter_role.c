@@ -33,7 +33,8 @@ static void on_connect(struct role *role, const struct generation *generation,
 	struct answer answer;
 
 	owner_proof(&question, link->socket);
-	engine_session_open(role->engine, generation, &question, clock_now_ns(), &answer);
+	link->asked_ns = clock_now_ns();
+	engine_session_open(role->engine, generation, &question, link->asked_ns, &answer);
 	/* not one that dies of the question: nothing tells of that */
 	if (link->tcp->number == link->number)
 		link->tcp->at_milter = true;

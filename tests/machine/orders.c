@@ -174,7 +174,9 @@ void orders_check(const struct segment *segment, const char *state_path) {
 		if (all.of[i].is != ORDERED_PERHAPS && is_held != (all.of[i].is == ORDERED_HELD))
 			world_fail("orders", "%s is %s", mail_domain(i), is_held ?
 			    "held, and was resumed" : "not held as it was ordered");
-		if (all.of[i].is != ORDERED_HELD || !orders_bind_mail(i))
+		/* where looks took long the next one is put off */
+		if (all.of[i].is != ORDERED_HELD || !orders_bind_mail(i) ||
+		    world_plan()->pace < PACE_BRISK)
 			continue;
 		ask(state_path, i, &answer);
 		if (answer.kind != HINTS_HELD)

@@ -47,6 +47,9 @@ struct plan {
 #undef NUMBER
 };
 
+/* From this pace on roles get as much done as on a machine that is not busy. */
+#define PACE_BRISK	100
+
 struct draws {
 	uint64_t state;
 };

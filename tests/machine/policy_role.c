@@ -63,8 +63,10 @@ static void answer_request(struct role *role, const struct generation *generatio
 	if (policy_parser_feed(&parser, request, strlen(request), &error) <= 0)
 		world_fail("request", "%s", request);
 	link->session.socket = link->socket;
-	length = policy_session_answer(&link->session, role->engine, generation, listener_of(generation, LISTENER_POLICY), request,
-	    &parser.request, clock_now_ns(), reply);
+	link->asked_ns = clock_now_ns();
+	length = policy_session_answer(&link->session, role->engine, generation,
+	    listener_of(generation, LISTENER_POLICY), request, &parser.request, link->asked_ns,
+	    reply);
 	server_answered(link, reply, length);
 }
 

@@ -213,6 +213,7 @@ static void restart(void *argument) {
 	    &segment);
 	if (kind > 0) {
 		kept_restored(before, segment);
+		check_law_begins();
 		tcps_are_lost(saved, world.generation);
 		senders_are_lost();
 		orders_are_lost();

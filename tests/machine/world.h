@@ -62,6 +62,7 @@ struct policy_link {
 	unsigned domain, letter;		/* and what it asks about */
 	struct tcp *tcp;		/* whose questions it brings now, */
 	uint32_t number;		/* and its number */
+	int64_t asked_ns;		/* the time that its last question is answered by */
 	bool late;			/* a question was heard when its session was over */
 };
 
@@ -168,6 +169,7 @@ void check_mail_begin(const struct segment *segment, bool made_anew);
 void check_decision(struct policy_link *link, const struct answer *answer, bool at_recipient);
 void check_law(const struct policy_link *link, const struct generation *generation,
     const struct answer *answer, bool at_recipient);
+void check_law_begins(void);
 /* The decision can be found, and says the same. */
 void check_why(const struct segment *segment, const struct tcp *tcp,
     const struct generation *generation, const struct answer *answer);
