@@ -20,13 +20,14 @@ static bool ends_with(const char *text, const char *end) {
 	return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
 }
 
-static const char *class_of(const struct tcp *tcp) {
+static const char *class_of(const struct tcp *tcp, const struct generation *generation) {
 	static const char *const names[] = { "a", "b", "c", "o" };
 	char end[3] = ".";
 
 	for (unsigned i = 0; tcp->name != NULL && i < sizeof(names) / sizeof(names[0]); i++) {
 		end[1] = names[i][0];
-		if (ends_with(tcp->name, end))
+		if (ends_with(tcp->name, end) &&
+		    generation_find_class(generation, names[i]) != UINT32_MAX)
 			return names[i];
 	}
 	return "all";
@@ -148,9 +149,9 @@ void check_law(const struct policy_link *link, const struct generation *generati
 		world_fail("law", "session %u is of no class", tcp->number);
 	class = generation_class(generation, answer->class_index);
 	name = generation_text(generation, class->name);
-	if (strcmp(name, class_of(tcp)) != 0)
+	if (strcmp(name, class_of(tcp, generation)) != 0)
 		world_fail("law", "session %u of %s is of class %s, not %s", tcp->number,
-		    tcp->name == NULL ? "no name" : tcp->name, name, class_of(tcp));
+		    tcp->name == NULL ? "no name" : tcp->name, name, class_of(tcp, generation));
 	if (!answer->newly_decided) {
 		if (answer->decision.reason != REASON_KNOWN_SESSION ||
 		    answer->decision.verdict != VERDICT_ADMIT)
