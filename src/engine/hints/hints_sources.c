@@ -17,6 +17,7 @@
 #include "engine/destination/sources_internal.h"
 #include "engine/hints/hints_internal.h"
 
+#define SOON_NS		(10 * NS_PER_SECOND)
 #define AHEAD_LEAST	16U
 #define AHEAD_PART	2U	/* of what is left */
 #define AHEAD_MOST	4096U
@@ -34,6 +35,18 @@ static uint32_t ahead(uint32_t left) {
 		return AHEAD_UNBOUND;
 	part = part < AHEAD_LEAST ? AHEAD_LEAST : smaller(part, AHEAD_MOST);
 	return smaller(part, left);
+}
+
+/* By now and by the next turn.  Before a day begins, a result that is still to come may make it one
+ * of the step before. */
+static uint32_t left_surely(const struct warm *warm, const struct warm_settings *settings,
+    int64_t now_ns) {
+	uint32_t left = smaller(warm_left(warm, settings, now_ns),
+	    warm_left(warm, settings, now_ns + SOON_NS));
+	bool is_over = warm->sent > 0 && now_ns - warm->day_ns >= WARM_DAY_NS;
+
+	return is_over && warm->step <= settings->steps ?
+	    smaller(left, settings->plan[warm->step > 0 ? warm->step - 1 : 0]) : left;
 }
 
 /* What has gone since: `rest` of what was released is left in the file. */
@@ -80,7 +93,7 @@ static bool is_settled(const struct engine_hints *hints, const struct cell *cell
 	uint32_t left;
 
 	(void)source_look(hints->engine->segment, cell->key, &state);
-	left = warm_left(&state.warm, cell->settings, hints->now_ns);
+	left = left_surely(&state.warm, cell->settings, hints->now_ns);
 	return given_left(hints->given, cell->row, cell->number) == state.given &&
 	    (int32_t)(state.lines - state.asked) <= 0 && state.reserved <= ahead(left) &&
 	    (left == 0 || state.reserved > ahead(left) / 2) &&
@@ -111,7 +124,7 @@ static void turn_cell(const struct engine_hints *hints, const struct cell *cell)
 	if (rest > state->given)
 		rest -= given_take_back(hints->given, cell->row, cell->number, rest - state->given);
 	settle(state, cell->settings, rest, hints->now_ns);
-	left = warm_left(&state->warm, cell->settings, hints->now_ns);
+	left = left_surely(&state->warm, cell->settings, hints->now_ns);
 	if (state->reserved > ahead(left))
 		take_back(hints, cell, state, ahead(left));
 	else if (state->reserved <= ahead(left) / 2)

@@ -320,7 +320,7 @@ void journal_manual_turn(struct journal_manual_log *manual, int64_t now_ns,
 }
 
 void journal_manual_hurry(struct journal_manual_log *manual, int64_t now_ns, int64_t wall_ns) {
-	if (manual != NULL && journal_sources_wait(manual->keep.engine))
+	if (manual != NULL && manual->was_read && journal_sources_wait(manual->keep.engine))
 		journal_manual_turn(manual, now_ns, wall_ns);
 }
 

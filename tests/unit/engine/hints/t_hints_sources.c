@@ -264,6 +264,33 @@ TEST_IN(world_open, world_close, a_bad_day_ends_early) {
 	assert_int_equal(sent_slowly("a.example", "smtp-ip2", 100), 20);
 }
 
+/* Its last results may not be known when the next day begins. */
+TEST_IN(world_open, world_close, before_a_day_begins_no_more_is_released_than_by_the_step_before) {
+	struct source_result result = { .counts = true, .throttled = true };
+
+	begin(GROUP "sources = ( { name = \"ip2\"; transport = \"smtp-ip2\"; "
+	    WARM("10, 1000", "source") " } );\n");
+	assert_int_equal(sent_slowly("a.example", "smtp-ip2", 10), 10);
+	turn(WARM_DAY_NS);
+	turn(S / 10);
+	assert_int_equal(sent("a.example", "smtp-ip2", 1000), 10);
+	for (unsigned i = 0; i < 20; i++) {
+		turn(S / 10);
+		(void)sent("a.example", "smtp-ip2", 60);
+	}
+	turn(S / 10);
+	assert_int_equal(look(0).warm.number, 1000);
+	assert_in_range(look(0).warm.sent, 700, 1000);
+	turn(WARM_DAY_NS);
+	turn(S / 10);
+	for (unsigned i = 0; i < 12; i++)
+		engine_source_result(world->site.engine, world->generation, 0, SOURCE_OTHERS,
+		    &result, world->now_ns);
+	assert_int_equal(sent("a.example", "smtp-ip2", 1000), 10);
+	turn(S / 10);
+	assert_int_equal(look(0).warm.sent, 10);
+}
+
 TEST_IN(world_open, world_close, in_observe_mode_no_source_is_used) {
 	begin("outbound = { observe = true; };\n" ONE);
 	assert_int_equal(sent("a.example", "smtp-ip2", 10), 0);
