@@ -25,11 +25,11 @@ class Outbound:
     """Both, running.  `classes`: those of the configuration, and no others; `services`:
     more lines of master.cf; `main`: settings of main.cf; `mta`, `settings`: of the
     mail server and of the whole in postern.conf; `others`: more mail servers there;
-    `name`: of this one, where there are several."""
+    `name`: of this one, where there are several; `group`: hints.group."""
 
     def __init__(self, test, port, classes=(), services=(), main="", mta="", settings="",
-                 name="A", others=""):
-        self.test, self.name = test, name
+                 name="A", others="", group=None):
+        self.test, self.name, self.group = test, name, group
         postern = "postern" if name == "A" else f"postern-{name}"
         self.state = test.directory / postern / "shared/state"
         self.lookup = build_directory() / "postern-lookup"
@@ -49,12 +49,14 @@ class Outbound:
 
     def services(self):
         return [*self.plain, conf_hints(self.lookup, f"{self.state}.hints", "out",
-                                        f"postfix-{self.name}", self.site_file)]
+                                        f"postfix-{self.name}", self.site_file, self.group)]
 
     def edit(self, text, classes):
         text = substitute(text, r"^outbound *= .*?;\s*};", "outbound = { observe = false; };")
         text = substitute(text, r"^classes *= *\(.*\);\s*\Z",
                           "classes = (\n" + ",\n".join(classes) + ");\n")
+        if self.group:
+            text += f'hints = {{ group = "{self.group}"; }};\n'
         return text + (
             f'mta = ( {{ name = "out"; kind = "postfix"; ports = [ {REMOTE} ];\n'
             f'  config_directory = "{self.postfix.etc}"; log = "{self.postfix.log}";\n'

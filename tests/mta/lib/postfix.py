@@ -82,14 +82,18 @@ def conf_service(name, port, extra=(), leave_out=(), take=()):
     return "\n".join(lines + [f"  -o {option}" for option in extra]) + "\n"
 
 
-def conf_hints(lookup, hints, mta, syslog_name, site):
+def conf_hints(lookup, hints, mta, syslog_name, site, group=None):
     """The services of conf/postfix-hints.master.cf with the names that an admin
-    would put in: the program, the hints file, the mta, the syslog_name, the site's file."""
+    would put in: the program, the hints file, the mta, the syslog_name, the site's file, and
+    hints.group."""
     text = "\n".join(line for line in (SOURCE / "conf/postfix-hints.master.cf").read_text()
                      .splitlines() if line and not line.startswith("#")) + "\n"
     shipped = ("argv=/usr/local/sbin/postern-lookup /run/postern/shared/state.hints postfix "
                "/var/lib/postern/postfix.site\n")
     assert text.count(shipped) == 1
+    if group:
+        assert text.count("user=nobody argv=") == 1
+        text = text.replace("user=nobody argv=", f"user=nobody:{group} argv=")
     return text.replace(shipped, f"argv={lookup} {hints} {mta} {site}\n").replace(
         "syslog_name=postfix/", f"syslog_name={syslog_name}/")
 

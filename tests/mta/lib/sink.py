@@ -34,6 +34,7 @@ def owner(client, server):
 class Connection:
     def __init__(self, sink, sock, client, server):
         self.sink, self.sock, self.server = sink, sock, server
+        self.client = client[0]
         self.pid = owner(client, server)
         self.data = b""
         self.messages = 0
@@ -85,7 +86,7 @@ class Connection:
                 reply = "250 ok"
                 if verb == "RCPT":
                     address = words[1][3:].strip("<>")
-                    reply = self.sink.replies.get(address.rpartition("@")[2], reply)
+                    reply = self.sink.reply(self.client, address) or reply
                     recipients += [address] if reply[0] == "2" else []
                 self.say(reply)
 
@@ -115,6 +116,10 @@ class Sink:
         test.at_end(listener.close)
         threading.Thread(target=self.accept, args=(listener, (address, port)),
                          daemon=True).start()
+
+    def reply(self, client, address):
+        """What a recipient of this client gets; None: it is taken."""
+        return self.replies.get(address.rpartition("@")[2])
 
     def refuse(self, address):
         """Nobody listens there any more."""
