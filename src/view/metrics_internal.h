@@ -43,4 +43,10 @@ void metrics_accounts_held(struct scrape *scrape);
 /* Of the few logins that matter most. */
 void metrics_account_names(struct scrape *scrape, bool of_share);
 
+/* --- sources that are warmed up (metrics_sources.c) -------------------------------- */
+
+enum metrics_source_value { METRICS_SOURCE_NUMBER, METRICS_SOURCE_SENT, METRICS_SOURCE_LEFT,
+	METRICS_SOURCE_THROTTLED };
+void metrics_sources(struct scrape *scrape, enum metrics_source_value which);
+
 #endif

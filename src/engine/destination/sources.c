@@ -16,11 +16,7 @@
 
 uint64_t engine_source_key(const struct generation *generation, uint32_t number,
     uint32_t provider) {
-	const struct generation_source *source = generation_source(generation, number);
-	const char *name = !source->is_per_provider || source_row(generation, provider) == 0 ? "" :
-	    generation_text(generation, generation_provider(generation, provider)->name);
-
-	return source_key(generation_text(generation, source->name), name);
+	return source_key_of(generation, number, provider);
 }
 
 void engine_source_look(const struct engine *engine, const struct generation *generation,

@@ -37,6 +37,14 @@ uint64_t source_key(const char *source, const char *provider) {
 	return key == 0 ? 1 : key;
 }
 
+uint64_t source_key_of(const struct generation *generation, uint32_t number, uint32_t provider) {
+	const struct generation_source *source = generation_source(generation, number);
+	const char *name = !source->is_per_provider || source_row(generation, provider) == 0 ? "" :
+	    generation_text(generation, generation_provider(generation, provider)->name);
+
+	return source_key(generation_text(generation, source->name), name);
+}
+
 static struct source_slot *find(const struct segment *segment, uint64_t key) {
 	for (unsigned i = 0; i < PLACES; i++) {
 		struct source_slot *slot = slot_at(segment, key + i);

@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "config/generation/generation.h"
 #include "policy/window/warm.h"
 #include "segment/file/layout.h"
+#include "segment/hints/given.h"
 
 struct segment;
 
@@ -29,6 +31,26 @@ _Static_assert(sizeof(struct source_state) == SOURCE_WORDS * 8, "whole words");
 
 /* Of a source, and a provider ("": of other mail, or of all).  The same everywhere, never 0. */
 uint64_t source_key(const char *source, const char *provider);
+
+/* The row of a provider's mail: the 63 first ones of the configuration have one of their own. */
+static inline uint32_t source_row(const struct generation *generation, uint32_t provider) {
+	return provider < generation->provider_count && provider < GIVEN_ROWS - 1 ? provider + 1 : 0;
+}
+
+static inline uint32_t source_provider(uint32_t row) {
+	return row == 0 ? GENERATION_NO_PROVIDER : row - 1;
+}
+
+/* How many rows a source has. */
+static inline uint32_t source_rows(const struct generation *generation, uint32_t number) {
+	if (!generation_source(generation, number)->is_per_provider)
+		return 1;
+	return generation->provider_count < GIVEN_ROWS - 1 ? generation->provider_count + 1 :
+	    GIVEN_ROWS;
+}
+
+/* Of source `number` of a generation, and a provider there. */
+uint64_t source_key_of(const struct generation *generation, uint32_t number, uint32_t provider);
 
 /* A copy; zeros where there is none, or it changes all the time.  Its serial, or 0. */
 uint64_t source_look(const struct segment *segment, uint64_t key, struct source_state *out);
