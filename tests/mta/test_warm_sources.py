@@ -23,6 +23,7 @@ GROUPS = {"a.big.example": "big", "b.big.example": "big", "other.example": "othe
 PLAN = {"ip2": [60, 70, 400], "ip3": [40, 45, 300]}
 PROVIDERS = """version = 1;
 providers = ( { name = "big"; relays = [ "*.big.example" ]; } );
+replies = ( { name = "rate"; match = "^450 4\\\\.7\\\\.1 too much mail"; class = "remote-throttle"; } );
 """
 SERVICES = [f"""smtp-{name} unix - - n - - smtp
   -o syslog_name=postfix-A/smtp-{name}
@@ -53,7 +54,7 @@ class World:
                              settings=settings(self.providers, "wait"), group=GROUP)
         self.postern, self.postfix = self.site.postern, self.site.postfix
         self.journal = Journal(test, self.postern)
-        self.day, self.sent, self.users = 0, 0, 0
+        self.day, self.sent, self.users, self.first = 0, 0, 0, 0
 
     def send(self, count, domain):
         self.users += 1
@@ -61,14 +62,21 @@ class World:
         self.postfix.send(PORT, domain, count, user=f"u{self.users}")
 
     def learn(self):
-        """The first message to each domain counts with the others: nobody knows its provider."""
+        """Mail counts with the others until its provider is known, and the hints have it."""
         for domain in GROUPS:
             self.send(1, domain)
         self.test.wait_for(lambda: len(self.sink.addresses) == len(GROUPS), "each was delivered to")
-        self.test.wait_for(lambda: self.row("ip2", "others")["sent"] >= len(GROUPS),
-                           "the first messages are counted")
-        self.test.wait_for(lambda: all(self.explained(f"{one}.big.example")["owner"] ==
-                                       "provider:big" for one in "ab"), "the provider is known")
+        for domain in ("a.big.example", "b.big.example"):
+            before = self.row("ip2", "big")["sent"]
+
+            def counts_there():
+                self.send(1, domain)
+                return self.test.poll(lambda: self.row("ip2", "big")["sent"] > before, 1) is not None
+            self.test.wait_for(counts_there, f"mail to {domain} counts for its provider")
+        self.test.wait_for(lambda: len(self.sink.addresses) == self.sent, "all was delivered")
+        self.test.wait_for(lambda: sum(self.row("ip2", one)["sent"] for one in ("big", "others")) >=
+                           self.sent, "all is counted")
+        self.first = self.tried("ip2", "big") - self.row("ip2", "big")["sent"]
 
     def explained(self, domain):
         return self.postern.ask("explain", "destination", domain)
@@ -91,13 +99,15 @@ class World:
                 for file in (self.postfix.spool / place).rglob("*") if file.is_file()]
 
     def never_above(self, text, step=0):
-        """What each address tried in this day."""
-        for source in ADDRESS:
-            for group in ("big", "others"):
-                number, came = PLAN[source][step], self.tried(source, group)
-                if not self.test.check(came <= number,
-                                       f"{text}: {source} sent {came} of {number} to {group}"):
-                    return
+        """What each address tried in this day; the first messages counted with the others."""
+        came = {(source, group): self.tried(source, group) for source in ADDRESS
+                for group in ("big", "others")}
+        came["ip2", "big"] -= self.first
+        came["ip2", "others"] += self.first
+        wrong = {key: count for key, count in came.items() if count > PLAN[key[0]][step]}
+        self.test.equal(wrong, {}, f"{text}: never above the plan: " + ", ".join(
+            f"{source} {count} of {PLAN[source][step]} to {group}"
+            for (source, group), count in came.items()))
 
     def next_day(self):
         """All of it starts again, a day later by the clock of the boot."""
@@ -106,6 +116,7 @@ class World:
         self.postern.stop()
         later(self.day * (DAY + 3600))
         self.sink.fresh()
+        self.first = 0
         self.postern.start_again()
         self.postfix.start(PORT)
 
@@ -115,14 +126,14 @@ def one_day(test, world):
     world.send(20, "a.big.example")
     world.send(10, "other.example")
     test.wait_for(lambda: len(world.sink.addresses) == world.sent, "all of it goes")
-    test.equal((world.tried("ip3", "big"), world.tried("ip3", "others")), (0, 0),
-               "by the first source, while it has messages left")
+    test.check(world.tried("ip3", "big") + world.tried("ip3", "others") <= 6,
+               "nearly all by the first source, while it has messages left")
     world.never_above("the first mail")
 
 
 def kills(test, world):
     """One death after the other while mail comes, without a state file from the middle on."""
-    roles = ("feed.0", "keeper.0", "policy.0", "keeper.0", "posternd")
+    roles = ("feed.0", "keeper.0", "policy.0", "posternd")
     for number in range(20):
         victim = roles[number % len(roles)]
         world.send(4, "ab"[number % 2] + ".big.example")
@@ -132,9 +143,11 @@ def kills(test, world):
             test.wait_for(lambda: world.postern.roles().get(victim), f"{victim} is back")
         else:
             world.postern.kill()
-            if number > 10:
+            if number > 16:
                 world.journal.lose_state()
             world.postern.start_again()
+        # what may go goes meanwhile
+        test.poll(lambda: len(world.sink.addresses) >= world.sent, 1)
         world.never_above(f"kill {number + 1}, of {victim}")
 
 
@@ -148,7 +161,7 @@ def full(test, world):
     world.test.throughout(5, lambda: world.tried("ip2", "big") <= PLAN["ip2"][0], "and goes on waiting")
     world.never_above("full")
     for source in ADDRESS:
-        test.check(world.tried(source, "big") >= 0.6 * PLAN[source][0],
+        test.check(world.tried(source, "big") >= 0.5 * PLAN[source][0],
                    f"{source}: {world.tried(source, 'big')} of {PLAN[source][0]} went, in spite of "
                    "20 kills")
     row = world.row("ip2", "big")
@@ -160,12 +173,18 @@ def full(test, world):
 
 
 def second_day(test, world):
-    waits = world.waiting()
+    """Nobody dies: the number is used to the last message."""
     world.next_day()
+    world.send(60, "a.big.example")
+    world.send(100, "other.example")
     world.postfix.flush()
-    test.wait_for(lambda: world.row("ip2", "big").get("verdict") == "grew", "the next day has begun")
-    test.wait_for(lambda: len(world.sink.addresses) > 0.5 * waits, f"some of {waits} that waited go")
-    test.equal(world.row("ip2", "big")["number"], PLAN["ip2"][1], "with the next number")
+    test.wait_for(lambda: all(world.row("ip2", one).get("state") == "used" and
+                              world.row("ip2", one)["next_day"] for one in ("big", "others")),
+                  "what waited goes")
+    row = world.row("ip2", "big")
+    test.equal((row["verdict"], row["step"], row["number"]), ("grew", 2, PLAN["ip2"][1]),
+               "with the next number")
+    test.equal((row["sent"], row["left"]), (PLAN["ip2"][1], 0), "all of it is used")
     world.never_above("the second day", 1)
 
 
@@ -190,6 +209,8 @@ def bad_day(test, world):
     """A receiver that throttles one source: its day ends early."""
     world.next_day()
     world.sink.most_from[ADDRESS["ip2"]] = 60
+    test.equal(world.explained("a.big.example")["warm_up_source"], "ip2",
+               "a new day: mail goes by the first source")
     world.send(200, "a.big.example")
     test.wait_for(lambda: world.row("ip2", "big").get("state") == "early", "its day ends early")
     before = world.tried("ip2", "big")

@@ -13,11 +13,24 @@
 #include "base/text.h"
 #include "engine/hints/hints.h"
 #include "engine/outbound/outbound.h"
+#include "engine/destination/sources.h"
 #include "engine/destination/windows.h"
 #include "front/control/control_answer.h"
 #include "front/control/control_row.h"
 
 #define SOURCES_TEXT_MAX	2048	/* more than ENFORCEMENT_TEXT_MAX */
+
+struct explain_asked {
+	const char *recipient;	/* NULL: a destination was named */
+	const char *domain;
+	size_t length;
+};
+
+static void add_seconds(struct control_writer *writer, const char *name, int64_t ns) {
+	if (ns > 0)
+		control_writer_add(writer, name, "%lld",
+		    (long long)((ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+}
 
 static void add_relay(struct control_writer *writer,
     const struct outbound_class *found) {
@@ -40,19 +53,87 @@ void control_answer_doubt(struct control_writer *writer, const struct generation
 	control_writer_add(writer, "doubt_text", "%s", hint->why);
 }
 
-/* What a Postfix's queue manager is told about mail for it. */
-static void add_hint(struct control_writer *writer, const struct engine *engine,
-    const struct generation *generation, const char *destination, size_t length,
-    uint32_t class_index) {
-	struct hint_explained hint;
+/* --- sources that are warmed up ----------------------------------------------------------------- */
 
-	hint_explain(engine, generation, destination, length, class_index, clock_now_ns(), &hint);
-	if (hint.mta == UINT8_MAX)
+/* Which of them its mail goes by now. */
+struct source_now {
+	bool applies;
+	uint32_t number;		/* source_count: none has a number left */
+	bool waits;			/* then its mail does */
+	struct source_view view;	/* of that one, or of the one whose next day comes first */
+};
+
+static void look_at_sources(const struct engine *engine, const struct generation *g,
+    const struct explain_asked *asked, const struct hint_explained *hint,
+    struct source_now *out) {
+	int64_t now_ns = clock_now_ns();
+	struct window_owner owner;
+	struct source_view view;
+	uint32_t provider;
+
+	*out = (struct source_now){ .applies = g->source_count > 0 && !g->outbound_observe &&
+		hint->mta != UINT8_MAX && (hint->doubt == HINT_DOUBT_NONE ||
+		hint->doubt == HINT_DOUBT_NEVER_SEEN) && strcmp(hint->kind, "lane") == 0 };
+	if (!out->applies)
 		return;
-	control_answer_doubt(writer, generation, &hint);
-	control_writer_add(writer, "hint", "%s", hint.kind);
-	control_writer_add(writer, "hint_answer", "%s", hint.answer);
+	windows_owner(engine, g, asked->domain, asked->length, &owner);
+	provider = owner.kind == DESTINATION_PROVIDER ? owner.provider : SOURCE_OTHERS;
+	out->number = engine_source_choose(engine, g, provider, now_ns);
+	out->waits = out->number == g->source_count && engine_sources_make_wait(g);
+	if (out->number < g->source_count) {
+		engine_source_look(engine, g, out->number, provider, now_ns, &out->view);
+		return;
+	}
+	for (uint32_t i = 0; i < g->source_count; i++) {
+		engine_source_look(engine, g, i, provider, now_ns, &view);
+		if (i == 0 || view.next_ns < out->view.next_ns)
+			out->view = view;
+	}
 }
+
+static void add_source(struct control_writer *writer, const struct generation *g,
+    const struct source_now *now) {
+	if (!now->applies)
+		return;
+	if (now->number < g->source_count) {
+		control_writer_add(writer, "warm_up_source", "%s",
+		    generation_text(g, generation_source(g, now->number)->name));
+		if (now->view.left != UINT32_MAX)
+			control_writer_add(writer, "warm_up_left", "%u", (unsigned)now->view.left);
+	} else {
+		control_writer_add(writer, "warm_up_left", "0");
+		add_seconds(writer, "warm_up_wait", now->view.next_ns - clock_now_ns());
+	}
+}
+
+/* What a Postfix's queue manager is told about mail for it. */
+static void add_hint(struct control_writer *writer, const struct generation *g,
+    const struct hint_explained *hint, const struct source_now *now) {
+	const struct generation_source *source = g->source_count == 0 ? NULL :
+	    generation_source(g, now->number < g->source_count ? now->number : g->source_count - 1);
+	const char *over = source == NULL ? "" : generation_text(g, source->over);
+
+	if (hint->mta == UINT8_MAX)
+		return;
+	control_answer_doubt(writer, g, hint);
+	if (now->applies && now->number < g->source_count) {
+		control_writer_add(writer, "hint", "source");
+		control_writer_add(writer, "hint_answer", "%s:", generation_text(g, source->transport));
+	} else if (now->waits) {
+		control_writer_add(writer, "hint", "retry");
+		control_writer_add(writer, "hint_answer", "retry:4.7.1 Postern: warm-up of %s: the "
+		    "number of the day is used", generation_text(g, source->name));
+	} else if (now->applies && strcmp(over, generation_text(g,
+		g->mtas[hint->mta].clone)) != 0) {
+		control_writer_add(writer, "hint", "source");
+		control_writer_add(writer, "hint_answer", "%s:", over);
+	} else {
+		control_writer_add(writer, "hint", "%s", hint->kind);
+		control_writer_add(writer, "hint_answer", "%s", hint->answer);
+	}
+}
+
+/* --- windows and paces ------------------------------------------------------------------------------ */
 
 static bool is_stopped(const struct window_view *view) {
 	return view->state == WINDOW_DEAD || view->state == WINDOW_HELD;
@@ -102,12 +183,6 @@ static void add_shared(struct control_writer *writer, const struct engine *engin
 		    decision_id_text(view->hold_id, origin));
 }
 
-static void add_seconds(struct control_writer *writer, const char *name, int64_t ns) {
-	if (ns > 0)
-		control_writer_add(writer, name, "%lld",
-		    (long long)((ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
-}
-
 /* The pace in force, which may be a learned one, and the configured one. */
 static void add_pace(struct control_writer *writer, const struct window_view *view,
     int64_t now_ns) {
@@ -125,7 +200,8 @@ static void add_pace(struct control_writer *writer, const struct window_view *vi
 }
 
 /* What the next message waits for. */
-static const char *binds(const struct answer *answer, const struct window_view *view) {
+static const char *binds(const struct answer *answer, const struct window_view *view,
+    const struct source_now *now) {
 	switch (answer->decision.reason) {
 	case REASON_CLASS_SESSIONS:
 	case REASON_CLASS_SHARE:
@@ -138,20 +214,16 @@ static const char *binds(const struct answer *answer, const struct window_view *
 	}
 	if (is_stopped(view) || view->in_flight >= view->window)
 		return "window";
-	return view->pace_wait_ns > 0 ? "pace" : "nothing";
+	if (view->pace_wait_ns > 0)
+		return "pace";
+	return now->waits ? "warm-up" : "nothing";
 }
-
-struct explain_asked {
-	const char *recipient;	/* NULL: a destination was named */
-	const char *domain;
-	size_t length;
-};
 
 /* Whose window mail for it runs by, and what that says; `held_by`: what holds the recipient or
  * the class, or 0. */
 static void add_window(struct control_writer *writer, const struct engine *engine,
     const struct generation *generation, const struct explain_asked *asked,
-    const struct answer *answer, uint64_t held_by) {
+    const struct answer *answer, uint64_t held_by, const struct source_now *now) {
 	struct window_owner owner;
 	struct window_view view;
 	struct enforcement enforcement;
@@ -169,7 +241,7 @@ static void add_window(struct control_writer *writer, const struct engine *engin
 	control_writer_add(writer, "settings", "%s", text);
 	control_answer_window(writer, &view, now_ns);
 	add_pace(writer, &view, now_ns);
-	control_writer_add(writer, "binds", "%s", binds(answer, &view));
+	control_writer_add(writer, "binds", "%s", binds(answer, &view, now));
 	control_writer_add(writer, "success", "%.3f", view.success);
 	control_writer_add(writer, "failure", "%.3f", view.failure);
 	control_writer_add(writer, "fail_cohorts", "%.3f", view.fail_cohorts);
@@ -226,6 +298,8 @@ static size_t destination_explain(struct engine *engine, const struct generation
 	struct outbound_answer explained;
 	struct answer *answer = &explained.answer;
 	struct window_held held;
+	struct hint_explained hint;
+	struct source_now now;
 	uint32_t open;
 
 	outbound_explain(engine, generation, asked->domain, asked->length, &explained, &open);
@@ -240,9 +314,12 @@ static size_t destination_explain(struct engine *engine, const struct generation
 		control_answer_counts(&writer, engine, generation, answer, open);
 	add_suspension(answer, engine, generation, asked, &held);
 	control_answer_decision(&writer, answer);
-	add_window(&writer, engine, generation, asked, answer, held.event);
-	add_hint(&writer, engine, generation, asked->domain, asked->length,
-	    answer->class_index);
+	hint_explain(engine, generation, asked->domain, asked->length, answer->class_index,
+	    clock_now_ns(), &hint);
+	look_at_sources(engine, generation, asked, &hint, &now);
+	add_window(&writer, engine, generation, asked, answer, held.event, &now);
+	add_source(&writer, generation, &now);
+	add_hint(&writer, generation, &hint, &now);
 	return control_answer_finish(&writer, out);
 }
 
