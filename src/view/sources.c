@@ -40,6 +40,7 @@ static struct view_source source_at(const struct view *view, uint32_t number, ui
 	warm_look(&state.warm, &source->warm, now_ns, &out.warm);
 	out.left = warm_left(&state.warm, &source->warm, now_ns);
 	out.is_over = out.warm.ends_ns != 0 && out.warm.ends_ns <= now_ns;
+	out.released = state.given;
 	out.answered = state.warm.answered;
 	out.throttled = state.warm.throttled;
 	return out;
@@ -103,6 +104,7 @@ static void put_cells(void *context, struct writer *writer, const void *item) {
 	writer_number_if(writer, "number", binds, warm->number);
 	writer_number(writer, "sent", warm->sent);
 	writer_number_if(writer, "left", binds, source->left);
+	writer_number_if(writer, "released", binds, source->released);
 	writer_number(writer, "answered", source->answered);
 	writer_member(writer, "throttled", COLUMN_NUMBER, value_counted(source->throttled));
 	writer_member(writer, "state", COLUMN_TEXT, value_toned_if(

@@ -14,6 +14,7 @@ struct view_source {
 	struct warm_view warm;
 	bool is_over;			/* the day has ended: the next message begins another */
 	uint32_t left;			/* UINT32_MAX: no number binds */
+	uint32_t released;		/* so many of these postern-lookup can use at once */
 	uint32_t answered, throttled;	/* in that day */
 };
 

@@ -118,6 +118,8 @@ class World:
         self.sink.fresh()
         self.first = 0
         self.postern.start_again()
+        self.test.wait_for(lambda: all(row["released"] for row in self.rows().values()),
+                           "the new day's numbers are released")
         self.postfix.start(PORT)
 
 
