@@ -15,6 +15,7 @@ from lib.testing import SOURCE, main
 GUIDES = SOURCE / "contrib/guides"
 CLIENTS = {"203.0.113.9": "mail.customer.example", "198.51.100.7": "mail.partner.example"}
 FAR = {"192.0.2.11": "d.example"}
+NEW = "198.51.100.26"                   # that is warmed up
 
 # Commands that a test cannot run: (pattern, reason, what is done in their place).
 LEFT_OUT = (
@@ -115,8 +116,15 @@ def pace(world):
             world.mail()
             return "(Postern: pace of d.example is 30/1m)" in world.test.run(["mailq"])
         world.test.wait_for(once_more, "mail waits for its pace")
-    return {r"mailq$": waits, r"posternctl explain": lambda: world.test.wait_for(
-        lambda: world.sink.count("d.example") >= world.mails - 1, "all of it is delivered", 60)}
+
+    def by_its_address():
+        def once_more():
+            world.mail()
+            return "postfix/smtp-ip2/smtp" in LOG.read_text()
+        world.test.wait_for(once_more, "mail goes by the source", 60)
+    return {r"mailq$": waits, r"posternctl explain source": by_its_address,
+            r"posternctl explain destination": lambda: world.test.wait_for(
+                lambda: world.sink.count("d.example") >= world.mails - 1, "all of it is delivered", 60)}
 
 
 def moving(world):
@@ -219,5 +227,5 @@ def body(test):
         read(test, world, name)
 
 
-main(body, hosts={**CLIENTS, **FAR}, addresses=[HERE, *CLIENTS, *FAR],
+main(body, hosts={**CLIENTS, **FAR}, addresses=[HERE, NEW, *CLIENTS, *FAR],
      options=(("--guide", {"action": "append"}),))
