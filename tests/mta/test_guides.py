@@ -118,10 +118,10 @@ def pace(world):
         world.test.wait_for(once_more, "mail waits for its pace")
 
     def by_its_address():
-        def once_more():
-            world.mail()
-            return "postfix/smtp-ip2/smtp" in LOG.read_text()
-        world.test.wait_for(once_more, "mail goes by the source", 60)
+        world.test.wait_for(lambda: world.asked("explain", "source")[0]["released"], "it has numbers")
+        world.mail()
+        world.test.wait_for(lambda: "postfix/smtp-ip2/smtp" in LOG.read_text(),
+                            "mail goes by the source", 40)
     return {r"mailq$": waits, r"posternctl explain source": by_its_address,
             r"posternctl explain destination": lambda: world.test.wait_for(
                 lambda: world.sink.count("d.example") >= world.mails - 1, "all of it is delivered", 60)}

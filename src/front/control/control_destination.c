@@ -57,7 +57,8 @@ void control_answer_doubt(struct control_writer *writer, const struct generation
 
 /* Which of them its mail goes by now. */
 struct source_now {
-	bool applies;
+	bool applies;			/* nothing but a pace, a hold or a limit comes first */
+	bool decides;			/* and none of these does now */
 	uint32_t number;		/* source_count: none has a number left */
 	bool waits;			/* then its mail does */
 	struct source_view view;	/* of that one, or of the one whose next day comes first */
@@ -73,9 +74,10 @@ static void look_at_sources(const struct engine *engine, const struct generation
 
 	*out = (struct source_now){ .applies = g->source_count > 0 && !g->outbound_observe &&
 		hint->mta != UINT8_MAX && (hint->doubt == HINT_DOUBT_NONE ||
-		hint->doubt == HINT_DOUBT_NEVER_SEEN) && strcmp(hint->kind, "lane") == 0 };
+		hint->doubt == HINT_DOUBT_NEVER_SEEN) && strcmp(hint->kind, "none") != 0 };
 	if (!out->applies)
 		return;
+	out->decides = strcmp(hint->kind, "lane") == 0;
 	windows_owner(engine, g, asked->domain, asked->length, &owner);
 	provider = owner.kind == DESTINATION_PROVIDER ? owner.provider : SOURCE_OTHERS;
 	out->number = engine_source_choose(engine, g, provider, now_ns);
@@ -116,14 +118,14 @@ static void add_hint(struct control_writer *writer, const struct generation *g,
 	if (hint->mta == UINT8_MAX)
 		return;
 	control_answer_doubt(writer, g, hint);
-	if (now->applies && now->number < g->source_count) {
+	if (now->decides && now->number < g->source_count) {
 		control_writer_add(writer, "hint", "source");
 		control_writer_add(writer, "hint_answer", "%s:", generation_text(g, source->transport));
-	} else if (now->waits) {
+	} else if (now->decides && now->waits) {
 		control_writer_add(writer, "hint", "retry");
 		control_writer_add(writer, "hint_answer", "retry:4.7.1 Postern: warm-up of %s: the "
 		    "number of the day is used", generation_text(g, source->name));
-	} else if (now->applies && strcmp(over, generation_text(g,
+	} else if (now->decides && strcmp(over, generation_text(g,
 		g->mtas[hint->mta].clone)) != 0) {
 		control_writer_add(writer, "hint", "source");
 		control_writer_add(writer, "hint_answer", "%s:", over);
