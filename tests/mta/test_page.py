@@ -17,6 +17,9 @@ from lib.testing import Skipped, main
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 LIMIT, SHARED = 6, 10
+SOURCES = """hints = { group = "games"; };
+sources = ( { name = "ip2"; transport = "smtp-ip2"; warm = { plan = [ 50, 100 ]; }; } );
+"""
 ACCOUNTS = """accounts = ( { name = "staff"; match = [ "*" ]; each = { recipients = [ "4/1h" ]; }; } );
 """
 URL = f"http://localhost:{web.PORT}/"
@@ -65,7 +68,7 @@ def edit(root, redis, accounts):
         text = text.replace('policy = [ "unix:', 'policy = ( { session_proof = "owner"; address = "unix:')
         text = text.replace('private/postern" ];', 'private/postern"; } );')
         return text.replace("\tcontrol =", f'\tevents = "unix:{root}/events";\n\tcontrol =') + \
-            'mta = ( { name = "out"; kind = "postfix"; } );\n' + accounts + redis.block()
+            'mta = ( { name = "out"; kind = "postfix"; } );\n' + SOURCES + accounts + redis.block()
     return change
 
 
@@ -267,6 +270,12 @@ def search(test, page):
         "decision?id=1", "client?name=%zz")], [400, 400, 400, 404, 404, 404], "errors are answers")
 
 
+def sources(test, postern, page):
+    test.equal(shown(page, "#warm-ups tr", ["sent", "number"]),
+               {f"{row['source']} {row['provider']}": {name: str(row[name]) for name in ("sent", "number")}
+                for row in postern.ask("explain", "source")}, "sources are as explain source has them")
+
+
 def accessible(test, page):
     """Contrast of each text (WCAG AA: 4.5:1), names of what can be used, and what axe-core
     finds, in both themes and on a phone."""
@@ -386,6 +395,7 @@ def body(test):
         details(test, postern, page)
         if ACCOUNTS in postern.file.read_text():
             logins(test, postern, page)
+        sources(test, postern, page)
         search(test, page)
         accessible(test, page)
         looks(test, page)

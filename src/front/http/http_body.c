@@ -20,6 +20,7 @@
 #include "view/detail.h"
 #include "view/health.h"
 #include "view/metrics.h"
+#include "view/sources.h"
 #include "view/status.h"
 #include "view/verdict.h"
 
@@ -91,6 +92,15 @@ static unsigned write_accounts(struct http_asked *asked) {
 	}
 #endif
 	return write_null(asked);
+}
+
+static unsigned write_sources(struct http_asked *asked) {
+	const struct view *view = asked->sources->view;
+
+	if (view->generation == NULL || view->generation->source_count == 0)
+		return write_null(asked);
+	view_sources_write(view, NULL, &asked->writer, NULL);
+	return 200;
 }
 
 /* --- asked ---------------------------------------------------------------------------- */
@@ -255,6 +265,7 @@ const struct http_route http_routes[HTTP_ROUTES] = {
 	{ "/api/decisions", JSON_TYPE, write_decisions, answer_decisions },
 	{ "/api/cluster", JSON_TYPE, write_cluster, NULL },
 	{ "/api/accounts", JSON_TYPE, write_accounts, NULL },
+	{ "/api/sources", JSON_TYPE, write_sources, NULL },
 	{ "/api/history", JSON_TYPE, NULL, answer_history },
 	{ "/api/sparks", JSON_TYPE, NULL, answer_sparks },
 	{ "/api/class", JSON_TYPE, NULL, answer_class },

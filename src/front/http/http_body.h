@@ -14,7 +14,7 @@
 #include "wire/ask/http_request.h"
 
 #define HTTP_TEXT_TYPE	"text/plain; charset=utf-8"
-#define HTTP_ROUTES	14
+#define HTTP_ROUTES	15
 
 struct http_sources {
 	struct view *view;

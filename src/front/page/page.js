@@ -396,6 +396,22 @@ const showAccounts = accounts => {
 	});
 };
 
+const showSources = sources => {
+	at("sources").hidden = sources === null;
+	if (sources === null)
+		return;
+	keep(at("warm-ups"), sources, row => `${row.source} ${row.provider}`, cells(["source", "provider", "state",
+		"#sent", "#number", "~#throttled", "~verdict", "~#next_day"]), (element, row) => {
+		element.dataset.source = row.source;
+		for (const name of ["source", "provider", "state", "verdict"])
+			write(part(element, name), row[name]);
+		for (const name of ["sent", "number", "throttled"])
+			put(part(element, name), row[name]);
+		write(part(element, "next_day"), duration(row.next_day));
+		element.className = row.state === "early" ? "warn" : "";
+	});
+};
+
 const showCounters = (list, counters, names) => {
 	keep(list, names, name => name, name => {
 		const element = make("li");
@@ -493,12 +509,12 @@ const lose = error => {
 
 const turn = async () => {
 	try {
-		const [status, classes, destinations, decisions, cluster, accounts] = await Promise.all([ask("status"),
+		const [status, classes, destinations, decisions, cluster, accounts, sources] = await Promise.all([ask("status"),
 			ask(query("classes", "class-find", "class-sort", "")),
 			ask(query("destinations", "find", "destination-sort", `&show=${at("destination-show").value}`)),
 			ask(`decisions?limit=40&kind=${at("kind").value}` +
 				`&find=${encodeURIComponent(at("decision-find").value.trim())}`),
-			ask("cluster"), ask("accounts")]);
+			ask("cluster"), ask("accounts"), ask("sources")]);
 		const time = performance.now();
 		if (time - slow >= SLOW_MS)
 			await showHistory();
@@ -512,6 +528,7 @@ const turn = async () => {
 		showDecisions(decisions);
 		showCluster(cluster);
 		showAccounts(accounts);
+		showSources(sources);
 		showRoles(status);
 		showRest(status);
 		last = { time, wall: Date.now(), counters: status.counters };

@@ -4,6 +4,7 @@
 #include "tests/unit/test.h"
 #include "base/clock.h"
 #include "tests/unit/config/compiled.h"
+#include "tests/unit/material.h"
 
 #define AROUND "version = 1; classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n" \
     "mta = ( { log = \"\"; } ); hints = { group = \"g\"; };\n"
@@ -85,6 +86,32 @@ TEST(there_may_be_sixteen) {
 	assert_int_equal(messages.count, 1);
 	assert_int_equal(messages.list[0].line, 20);
 	assert_string_equal(messages.list[0].text, "sources: more than 16 sources");
+}
+
+/* What conf/postern.conf shows behind "#". */
+TEST(the_shipped_example_is_good) {
+	char line[512], path[4096], text[8192] = "version = 1;\nmta = ( { log = \"\"; } );\n"
+	    "classes = ( { name = \"c\"; match = \"*\"; hold_at = 1; } );\n";
+	size_t length = strlen(text);
+	bool shown = false;
+	struct generation *g;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/conf/postern.conf", top_of_sources());
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL) {
+		shown = line[0] == '#' && (shown || strncmp(line, "#hints", 6) == 0 ||
+		    strncmp(line, "#sources", 8) == 0);
+		if (shown)
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s", line + 1);
+	}
+	fclose(file);
+	g = compiled_well(config_compile_text(text, "t", fresh_messages()));
+	assert_int_equal(messages.count, 0);
+	assert_int_equal(g->source_count, 1);
+	assert_string_equal(word(g, generation_source(g, 0)->name), "ip2");
+	assert_int_equal(generation_source(g, 0)->warm.steps, 8);
 }
 
 TEST(without_sources_there_are_none) {
