@@ -240,6 +240,16 @@ static void say_pace(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	say_not_applied(d, out);
 }
 
+static void say_source_day(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
+	const char *name = decided_text(d, DECIDED_NAME);
+
+	if (d->window == 0)
+		sentence_add(out, "source %s has passed its plan: no maximum per day applies", name);
+	else
+		sentence_add(out, "source %s may send %u messages in its new day (%u in the day before)",
+		    name, (unsigned)d->window, (unsigned)d->before);
+}
+
 static void say_destination(const struct decided *d, char out[VIEW_DECIDED_MAX]) {
 	const char *name = decided_text(d, DECIDED_NAME);
 
@@ -255,6 +265,9 @@ static void say_destination(const struct decided *d, char out[VIEW_DECIDED_MAX])
 		return;
 	case DECIDED_PACE:
 		say_pace(d, out);
+		return;
+	case DECIDED_SOURCE_DAY:
+		say_source_day(d, out);
 		return;
 	case DECIDED_WINDOW:
 		sentence_add(out, d->ceiling != d->ceiling_before ? "the ceiling of %s changed" :

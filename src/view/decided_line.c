@@ -133,6 +133,11 @@ static size_t add_pace(char *out, size_t length, const struct decided *decided) 
 	    pace_text(decided->window * DECIDED_PACE_NS, now));
 }
 
+static size_t add_number(char *out, size_t length, const struct decided *decided) {
+	return decided->window == 0 ? text_append(out, DECIDED_LINE_MAX, length, "no maximum") :
+	    text_append(out, DECIDED_LINE_MAX, length, "%u messages a day", (unsigned)decided->window);
+}
+
 /* Of a session or a recipient. */
 static size_t describe_session(char *out, const struct decided *decided) {
 	const char *reason = decided_reason_word(decided->reason);
@@ -172,6 +177,8 @@ static size_t describe_destination(char *out, const struct decided *decided) {
 		length = add_name(out, length, "by ", decided, DECIDED_RELAY);
 	else if (decided->kind == DECIDED_PACE)
 		length = add_pace(out, length, decided);
+	else if (decided->kind == DECIDED_SOURCE_DAY)
+		length = add_number(out, length, decided);
 	else if (decided->kind != DECIDED_ALERT && decided->kind != DECIDED_ACCOUNT_HELD)
 		length = add_changes(out, length, decided);
 	length = add_sentence(out, length, decided, DECIDED_NOTE);
@@ -267,7 +274,7 @@ void decided_write(const struct decided_shown *shown, enum decided_list list,
 	bool is_observed = (d->flags & DECIDED_OBSERVED_ONLY) != 0;
 	bool is_of_window = of_destinations && d->kind != DECIDED_ALERT &&
 	    d->kind != DECIDED_RECIPIENT_HELD && d->kind != DECIDED_ACCOUNT_HELD &&
-	    d->kind != DECIDED_PACE;
+	    d->kind != DECIDED_PACE && d->kind != DECIDED_SOURCE_DAY;
 	bool is_of_share = !of_destinations && d->reason == REASON_CLASS_SHARE;
 	bool is_compared = d->count != 0 || d->limit != 0 || is_of_share;
 	bool is_by_defaults = d->kind == DECIDED_SUSPENDED && d->by == DECIDED_BY_COHORTS &&

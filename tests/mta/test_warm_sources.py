@@ -187,6 +187,12 @@ def second_day(test, world):
     test.equal((row["verdict"], row["step"], row["number"]), ("grew", 2, PLAN["ip2"][1]),
                "with the next number")
     test.equal((row["sent"], row["left"]), (PLAN["ip2"][1], 0), "all of it is used")
+    told = [line for line in world.postern.log_text().splitlines()
+            if "event=source-day" in line and "source=ip2" in line and "sent to big" in line]
+    test.check(len(told) == 1 and f"number={PLAN['ip2'][1]} before={PLAN['ip2'][0]} text=\"grew: " in
+               told[0], f"the log tells it: {told}")
+    test.check(f"may send {PLAN['ip2'][1]} messages in its new day" in
+               world.postern.command("why", "ip2", json_output=False).stdout, "and why")
     world.never_above("the second day", 1)
 
 

@@ -265,6 +265,9 @@ static void find_undo(const struct ctl *ctl, const struct why_event *event,
 		undo_begin(ctl, out, "forget");
 		add_name(out, decided_text(d, DECIDED_NAME));
 		break;
+	case DECIDED_SOURCE_DAY:
+		out->none = "no command; see sources[].warm in postern.conf";
+		break;
 	case DECIDED_REFUSED:
 	case DECIDED_DEFERRED:
 	case DECIDED_BACK_PRESSURE:

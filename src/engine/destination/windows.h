@@ -293,6 +293,7 @@ enum window_happened {
 	WINDOW_RULE_HELD,	/* one recipient is held, by a provider rule */
 	WINDOW_RULE_ALERT,	/* a provider rule tells people, and does nothing */
 	WINDOW_RULE_SLOWED,	/* a provider rule lowered the pace */
+	WINDOW_SOURCE_DAY,	/* of a source that is warmed up: `name`; numbers `before` and `window` */
 	WINDOW_BACK,		/* its time came, or a delivery got through */
 	WINDOW_CHANGED,		/* window or ceiling; only where ..._feedback_debug is set */
 	WINDOW_BY_HAND,

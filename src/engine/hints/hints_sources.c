@@ -114,11 +114,13 @@ static void turn_cell(const struct engine_hints *hints, const struct cell *cell)
 	uint32_t left, given, rest, released = 0;
 	struct source_state *state;
 	struct source_held held;
+	struct source_day day;
 
 	if (is_settled(hints, cell) ||
 	    !source_lock(hints->engine->segment, cell->key, hints->now_ns, &held))
 		return;
 	state = &held.state;
+	day.before = state->warm;
 	rest = given_left(hints->given, cell->row, cell->number);
 	/* of what nobody released nothing may be used */
 	if (rest > state->given)
@@ -134,6 +136,7 @@ static void turn_cell(const struct engine_hints *hints, const struct cell *cell)
 		released = given - state->given;
 		state->given = given;
 	}
+	day.now = state->warm;
 	FAILPOINT();
 	source_put(&held);
 	FAILPOINT();
@@ -141,6 +144,8 @@ static void turn_cell(const struct engine_hints *hints, const struct cell *cell)
 		given_add(hints->given, cell->row, cell->number, released);
 	source_unlock(&held);
 	FAILPOINT();
+	engine_source_note_day(hints->engine, hints->generation, cell->number,
+	    source_provider(cell->row), &day, hints->now_ns);
 }
 
 static void each_cell(struct engine_hints *hints,
@@ -169,15 +174,20 @@ void hint_sources_turn(struct engine_hints *hints) {
 static void close_cell(const struct engine_hints *hints, const struct cell *cell) {
 	uint32_t rest = hints->given == NULL ? 0 : given_close_key(hints->given, cell->key);
 	struct source_held held;
+	struct source_day day;
 
 	if (!source_lock(hints->engine->segment, cell->key, hints->now_ns, &held))
 		return;
+	day.before = held.state.warm;
 	settle(&held.state, cell->settings, rest, hints->now_ns);
 	held.state.reserved = held.state.given = 0;
+	day.now = held.state.warm;
 	FAILPOINT();
 	source_put(&held);
 	source_unlock(&held);
 	FAILPOINT();
+	engine_source_note_day(hints->engine, hints->generation, cell->number,
+	    source_provider(cell->row), &day, hints->now_ns);
 }
 
 static void name_cell(const struct engine_hints *hints, const struct cell *cell) {

@@ -98,6 +98,11 @@ static bool log_pace(const struct window_report *report, const struct words *w) 
 	    pace_text(report->pace_before_ns, before), w->rule, w->observed, w->text);
 }
 
+static bool log_source_day(const struct window_report *report, const struct words *w) {
+	return log_event(EVENT_SOURCE_DAY, "id=%s source=%s number=%u before=%u text=\"%s\"", w->id,
+	    w->name, report->window, report->before, w->text);
+}
+
 static bool window_log_report(void *context, const struct window_report *report) {
 	struct words w;
 
@@ -128,6 +133,8 @@ static bool window_log_report(void *context, const struct window_report *report)
 	case WINDOW_RULE_ALERT:
 		return log_event(EVENT_ALERT, "id=%s destination=%s rule=%s note=\"%s\" "
 		    "text=\"%s\"", w.id, w.name, w.rule, w.note, w.text);
+	case WINDOW_SOURCE_DAY:
+		return log_source_day(report, &w);
 	case WINDOW_RULE_SLOWED:
 		return log_pace(report, &w);
 	case WINDOW_BY_HAND:
