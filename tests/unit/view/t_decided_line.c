@@ -74,6 +74,14 @@ TEST(what_becomes_of_a_destination) {
 	is_line(&decided, "x.example | pace 1/1s to 30/1m");
 	decided.before = 0;
 	is_line(&decided, "x.example | pace none to 30/1m");
+	decided = made(DECIDED_SOURCE_DAY, "ip2");
+	decided.before = 50;
+	decided.window = 100;
+	put(&decided, DECIDED_REASON, "grew: 50 sent to big, 0 of 48 throttled");
+	is_line(&decided, "ip2 | 100 messages a day: grew: 50 sent to big, 0 of 48 throttled");
+	decided = made(DECIDED_SOURCE_DAY, "ip2");
+	decided.before = 100;
+	is_line(&decided, "ip2 | no maximum");
 	decided = made(DECIDED_ALERT, "x.example");
 	put(&decided, DECIDED_RULE, "blocklist");
 	put(&decided, DECIDED_NOTE, "we are listed");
