@@ -213,6 +213,18 @@ def over(test, world):
     world.never_above("over another transport", 1)
 
 
+def not_in_master(test, world):
+    """A transport whose results the log would not show, and one that is not there."""
+    done = world.site.read_site()
+    test.equal([row["fault"] for row in done["sources"]], [None, None], "both can be used")
+    world.postfix.serve([*world.site.services()[:-3], world.site.services()[-1],
+                         "smtp-ip2 unix - - n - - smtp\n"])
+    faults = [row["fault"] for row in world.site.read_site()["sources"]]
+    test.equal(faults, ["master.cf must have -o syslog_name=postfix-A/smtp-ip2 for smtp-ip2",
+                        "master.cf has no service smtp-ip3"], "postfix-lanes tells what is wrong")
+    test.check("\nsource " not in world.site.site_file.read_text(), "and neither gets mail")
+
+
 def bad_day(test, world):
     """A receiver that throttles one source: its day ends early."""
     world.next_day()
@@ -237,6 +249,7 @@ def body(test):
     second_day(test, world)
     over(test, world)
     bad_day(test, world)
+    not_in_master(test, world)
 
 
 main(body, hosts=HOSTS, addresses=[*HOSTS, *ADDRESS.values()], seconds=150)

@@ -44,6 +44,10 @@ sub insertion {
 		. 'tables');
 	$findings->add('note', 'no-lanes', $where, Postern::PostfixSite::plain($told->{no_lanes}))
 	    if defined $told->{no_lanes};
+	for my $row (grep { defined $_->{fault} } @{$told->{sources} || []}) {
+		$findings->add('note', 'no-source', $where, "source $row->{source} gets no mail: "
+			. Postern::PostfixSite::plain($row->{fault}));
+	}
 	for my $row (@{$told->{transports} || []}) {
 		my $why = $row->{refused} ? $row->{text} : $row->{no_lanes};
 		$findings->add('note', 'no-lanes', $where, "transport $row->{transport}: "

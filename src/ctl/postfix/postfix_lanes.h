@@ -33,6 +33,13 @@ struct lanes {
 bool lanes_usable(const struct lanes *lanes, uint32_t i);
 bool lanes_has_probes(const struct lanes *lanes);
 
+/* postfix_sources.c: may mail go by a transport of sources, or of `over`?  Else `out` says why not. */
+#define LANES_SOURCE_TEXT	256
+bool lanes_source_fault(const struct lanes *lanes, const char *transport, bool is_source,
+    char out[LANES_SOURCE_TEXT]);
+void lanes_complain_of_sources(const struct lanes *lanes);
+void lanes_write_sources(struct writer *writer, const struct lanes *lanes);
+
 /* postfix_site_file.c: writes lanes->site_path.  0, or -1 with *diag. */
 int lanes_write_site(const struct lanes *lanes, struct diag *diag);
 

@@ -108,6 +108,7 @@ static void report_programs(const struct lanes *lanes) {
 	write_entries(writer, "excluded", "mask", &site->exclusions);
 	write_each(writer, "routed", lanes, true, write_site_routes);
 	write_each(writer, "transports", lanes, false, write_transport);
+	lanes_write_sources(writer, lanes);
 	write_each(writer, "lanes", lanes, true, write_site_lanes);
 	write_entries(writer, "asked", "table", &site->tables);
 	writer_object_end(writer);
@@ -204,6 +205,7 @@ static void report_people(const struct lanes *lanes) {
 	for (unsigned i = 0; i < lanes->further_count; i++)
 		complain_of_further(&lanes->further[i]);
 	complain_of_probes(lanes);
+	lanes_complain_of_sources(lanes);
 	if (relayhost_fault(site->relayhost, lanes->mta, text, sizeof(text)))
 		ctl_complain("%s: %s", lanes->mta_name, text);
 	if (lanes->lines == NULL && postfix_attachment(site) != ATTACHED_NO)

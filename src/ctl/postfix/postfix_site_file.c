@@ -120,10 +120,14 @@ static void write_sources(FILE *file, const struct lanes *lanes) {
 
 	for (uint32_t i = 0; i < g->source_count; i++) {
 		const struct generation_source *source = generation_source(g, i);
+		const char *transport = generation_text(g, source->transport);
 		const char *over = generation_text(g, source->over);
+		char why[LANES_SOURCE_TEXT];
 
-		fprintf(file, "source %s\n", generation_text(g, source->transport));
-		if (over[0] != '\0' && strcmp(over, lanes->site.clone) != 0)
+		if (!lanes_source_fault(lanes, transport, true, why))
+			fprintf(file, "source %s\n", transport);
+		if (over[0] != '\0' && strcmp(over, lanes->site.clone) != 0 &&
+		    !lanes_source_fault(lanes, over, false, why))
 			fprintf(file, "source %s\n", over);
 	}
 }
