@@ -30,6 +30,7 @@ static struct {
 	struct node nodes[NODES_MAX];
 	unsigned acting;		/* that the world is busy with */
 	bool calm;
+	bool drifts;			/* all clocks do, for and against */
 	int64_t calm_ns;
 } all;
 
@@ -63,11 +64,12 @@ int64_t nodes_world_ns(unsigned number, int64_t clock_ns) {
 
 static void set_clock(struct node *node, int64_t clock_ns) {
 	static const int64_t drifts[] = { 0, 50, 20000, 45000 };
-	int64_t most = drifts[draw_below(&all.draws, 4)];
+	int64_t most = drifts[all.drifts ? 3 : draw_below(&all.draws, 4)];
 
 	node->clock_ns = clock_ns;
 	node->since_ns = fibers_now_ns();
-	node->ppm = draw_below(&all.draws, 2) == 0 ? most : -most;
+	/* as far apart as chronyd may set them while it corrects the time */
+	node->ppm = (all.drifts ? node->number == 1 : draw_below(&all.draws, 2) == 0) ? most : -most;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -317,6 +319,7 @@ void nodes_begin(const struct plan *plan) {
 
 	all.plan = plan;
 	all.draws.state = plan->seed ^ UINT64_C(0x40de5);
+	all.drifts = draw_below(&all.draws, 3) == 0;
 	if (plan->nodes == 0)
 		return;
 	network_begin(plan);

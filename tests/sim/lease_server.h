@@ -1,132 +1,77 @@
 /* SPDX-License-Identifier: ISC */
-/* One pool of src/front/cluster/lease.lua, for laws in virtual time: max-min fairness, places of
- * too few in turns, and no grant before another has ended.  Included by one test program, behind
- * cmocka.h. */
+/* One pool of a Redis in virtual time (tests/machine/lease.h), that three nodes have joined.
+ * Included by one test program, behind cmocka.h. */
 #ifndef TESTS_SIM_LEASE_SERVER_H
 #define TESTS_SIM_LEASE_SERVER_H
 
-#include <stdbool.h>
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tests/machine/lease.h"
 
 #define LEASE_NODES	3
-#define LEASE_SLICE_MS	5000
-
-struct lease_entry {
-	bool alive;
-	uint32_t granted, need, want;
-	int64_t odd_ms, waits, last;	/* last: event of the node's last call */
-};
 
 struct lease_server {
-	struct lease_entry entries[LEASE_NODES];
-	uint32_t places;		/* leasable */
-	int64_t event;
+	struct lease_data data;
+	uint32_t limit, fixed;
+	struct {
+		int64_t token, sequence, event, heard_ms;
+	} nodes[LEASE_NODES];
 };
 
 struct lease_answer {
 	uint32_t granted, fair, others_short;
 };
 
-static inline uint32_t lease_least(uint32_t a, uint32_t b) {
-	return a < b ? a : b;
+static inline int64_t lease_number(const struct lease_reply *reply, size_t at) {
+	assert_true(at < reply->value.count);
+	assert_int_equal(reply->items[at].kind, REDIS_KIND_NUMBER);
+	return reply->items[at].number;
 }
 
-/* Is one of `odd` places its own now, which as many need as have the same level? */
-static inline uint32_t lease_odd(struct lease_server *server, struct lease_entry *own,
-    uint32_t level, uint32_t odd, int64_t before, int64_t now_ms) {
-	uint32_t having = 0, ahead = 0;
-	bool others = false;
+/* An answer of "ok". */
+static inline const struct lease_reply *lease_ask(struct lease_server *server, unsigned node,
+    const char *operation, const char *pool, int64_t now_ms) {
+	static struct lease_reply reply;
+	char head[256];
 
+	snprintf(head, sizeof(head), "%s 1 n%u i%u %" PRId64 " %" PRId64 " first %" PRId64 " %" PRId64
+	    " %" PRId64 " 15000 3 first -", operation, node, node, server->nodes[node].token,
+	    ++server->nodes[node].sequence, server->nodes[node].event, server->nodes[node].heard_ms,
+	    now_ms);
+	(void)lease_run(&server->data, "run", head, &pool, pool == NULL ? 0 : 1, &reply);
+	assert_true(redis_value_is(&reply.items[0], "ok"));
+	server->nodes[node].event = lease_number(&reply, 2);
+	server->nodes[node].heard_ms = now_ms;
+	return &reply;
+}
+
+/* What belongs to nobody is leased at once. */
+static inline void lease_begin(struct lease_server *server, uint32_t limit, uint32_t fixed,
+    int64_t now_ms) {
+	*server = (struct lease_server){ .limit = limit, .fixed = fixed };
 	for (unsigned i = 0; i < LEASE_NODES; i++) {
-		const struct lease_entry *e = &server->entries[i];
-
-		if (e == own || !e->alive || e->need <= level)
-			continue;
-		having += e->odd_ms > 0;
-		others |= e->odd_ms == 0;
-		ahead += e->odd_ms == 0 && e->waits > 0 &&
-		    (own->waits == 0 || e->waits < own->waits) && e->last > before;
+		server->nodes[i].token = lease_number(lease_ask(server, i, "hello", NULL, now_ms), 3);
+		server->nodes[i].sequence = 0;
 	}
-	if (own->odd_ms > 0) {
-		if ((!others || now_ms - own->odd_ms < LEASE_SLICE_MS) && having < odd)
-			return 1;
-		own->odd_ms = 0;
-		own->waits = server->event;
-		return 0;
-	}
-	if (having + ahead < odd) {
-		own->odd_ms = now_ms;
-		own->waits = 0;
-		return 1;
-	}
-	if (own->waits == 0)
-		own->waits = server->event;
-	return 0;
+	server->data.ready = true;
 }
 
-static inline uint32_t lease_fair(struct lease_server *server, struct lease_entry *own,
-    int64_t before, int64_t now_ms) {
-	uint32_t rest = server->places, count = 0, level = 0;
-	bool more = true;
-
-	/* those that need no more than the level leave what they do not need to the others */
-	while (more) {
-		rest = server->places;
-		count = 0;
-		more = false;
-		for (unsigned i = 0; i < LEASE_NODES; i++) {
-			const struct lease_entry *e = &server->entries[i];
-
-			if (e->alive && e->need <= level)
-				rest -= e->need;
-			else
-				count += e->alive;
-		}
-		for (unsigned i = 0; i < LEASE_NODES && count > 0; i++)
-			more |= server->entries[i].alive && server->entries[i].need > level &&
-			    server->entries[i].need <= rest / count;
-		if (count > 0)
-			level = rest / count;
-	}
-	if (count == 0 || own->need <= level) {
-		own->odd_ms = own->waits = 0;
-		return count == 0 ? server->places : level;
-	}
-	if (rest == level * count) {
-		own->odd_ms = own->waits = 0;
-		return level;
-	}
-	return level + lease_odd(server, own, level, rest - level * count, before, now_ms);
+/* A call that says nothing of the pool. */
+static inline void lease_renew(struct lease_server *server, unsigned node, int64_t now_ms) {
+	(void)lease_ask(server, node, "share", NULL, now_ms);
 }
 
 static inline struct lease_answer lease_call(struct lease_server *server, unsigned node,
     uint32_t hold, uint32_t want, int64_t now_ms) {
-	struct lease_entry *own = &server->entries[node];
-	struct lease_answer answer = { 0, 0, 0 };
-	uint32_t others = 0, most;
-	int64_t before = own->last;
+	const struct lease_reply *reply;
+	char pool[80];
 
-	own->alive = true;
-	own->last = ++server->event;
-	hold = lease_least(hold, own->granted);
-	own->need = want > hold ? want : hold;
-	for (unsigned i = 0; i < LEASE_NODES; i++) {
-		const struct lease_entry *e = &server->entries[i];
-
-		if (e == own || !e->alive)
-			continue;
-		others += e->granted;
-		answer.others_short += e->need > e->granted ? e->need - e->granted : 0;
-	}
-	assert_true(others <= server->places);
-	answer.fair = lease_fair(server, own, before, now_ms);
-	most = server->places - others > hold ? server->places - others : hold;
-	own->granted = lease_least(lease_least(own->need, answer.fair), most);
-	if (own->granted < hold)
-		own->granted = hold;
-	assert_true(others + own->granted <= server->places);
-	answer.granted = own->granted;
-	return answer;
+	snprintf(pool, sizeof(pool), "%u 0 %u %u %u %u %u d:x", server->limit, server->fixed, hold,
+	    want, want, hold);
+	reply = lease_ask(server, node, "share", pool, now_ms);
+	return (struct lease_answer){ (uint32_t)lease_number(reply, 9),
+		(uint32_t)lease_number(reply, 10), (uint32_t)lease_number(reply, 11) };
 }
 
 #endif

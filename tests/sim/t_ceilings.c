@@ -219,10 +219,10 @@ static void show(void) {
 
 		if (states_key(node->site.segment, NAME, strlen(NAME), &key))
 			(void)shared_find(node->site.segment, key.hash, &seen);
-		printf("# node %u: share %u (%u), by lanes %u (%u), asked %.2f; recorded %u; told "
+		printf("# node %u: share %u (%u), by lanes %u (%u), asked %.2f; told "
 		    "hold %u want %u at %.2f, was told %u fair %u; role of %.2f\n", i, seen.share,
 		    seen.serial, seen.lanes, seen.lanes_serial, ago(seen.asked_ns),
-		    world.server.entries[i].granted, node->pool.hold, node->pool.want,
+		    node->pool.hold, node->pool.want,
 		    ago(node->sent_ns), node->said.granted, node->said.fair,
 		    ago(node->opened_ns));
 		for (const struct mail *m = node->mails; m < node->mails + MAILS; m++)
@@ -445,8 +445,9 @@ static void call(struct node *node) {
 
 static void step_role(struct node *node) {
 	if (node->out && node->arrives_ns != 0 && world.now_ns >= node->arrives_ns) {
-		/* a call that says nothing of it renews what there is */
-		if (node->pool.limit > 0)
+		if (node->pool.limit == 0)
+			lease_renew(&world.server, node->number, world.now_ns / NS_PER_MS);
+		else
 			node->said = lease_call(&world.server, node->number, node->pool.hold,
 			    node->pool.want, world.now_ns / NS_PER_MS);
 		node->arrives_ns = 0;
@@ -532,7 +533,7 @@ static void begin(uint32_t ceiling) {
 		assert_int_equal(engine_hints_turn(world.nodes[i].hints, world.now_ns, &diag), 0);
 	}
 	/* three nodes of 6 have one for good */
-	world.server = (struct lease_server){ .places = ceiling - (ceiling >= 6 ? 3 : 0) };
+	lease_begin(&world.server, ceiling, ceiling >= 6 ? 1 : 0, world.now_ns / NS_PER_MS);
 	/* until all leases have begun each is alone, and may use 1 */
 	for (unsigned i = 0; i < 100; i++)
 		step();
