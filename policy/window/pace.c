@@ -447,6 +447,16 @@ bool pace_refused(struct pace *pace, const struct pace_settings *settings, int64
 	return lowered;
 }
 
+void pace_set(struct pace *pace, const struct pace_settings *settings, int64_t interval_ns,
+    int64_t now_ns) {
+	struct pace_state state;
+
+	line_begin(&state, now_ns);
+	state.interval = pace_interval_stored((double)interval_ns / TICK_NS);
+	line_settle(&state, settings, now_ns);
+	pace_pack(&state, pace);
+}
+
 void pace_restore(struct pace *pace, const struct pace_settings *settings, int64_t since_ns,
     int64_t now_ns) {
 	struct pace_state state = pace_unpack(pace);

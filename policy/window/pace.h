@@ -78,6 +78,10 @@ bool pace_differs(const struct pace *a, const struct pace *b);
 /* When it changed last, rounded up to 0.1 s; 0: none is in force. */
 int64_t pace_changed_ns(const struct pace *pace);
 
+/* This pace is in force from now on, whatever was learned: until results are told of. */
+void pace_set(struct pace *pace, const struct pace_settings *settings, int64_t interval_ns,
+    int64_t now_ns);
+
 /* Takes a token: 0; or leaves it, and says after how many ns to ask again, if the pace does
  * not change before.  To be asked means that a message waits: the pace may rise. */
 int64_t pace_take(struct pace *pace, const struct pace_settings *settings, int64_t now_ns);

@@ -24,6 +24,11 @@ int64_t pace_changed_ns(const struct pace *pace) {
 	return 0;
 }
 
+void pace_set(struct pace *pace, const struct pace_settings *settings, int64_t interval_ns,
+    int64_t now_ns) {
+	(void)pace, (void)settings, (void)interval_ns, (void)now_ns;
+}
+
 int64_t pace_wait_ns(const struct pace *pace, const struct pace_settings *settings,
     int64_t now_ns) {
 	(void)pace, (void)settings, (void)now_ns;

@@ -390,6 +390,7 @@ struct view_destination view_destination_of(const struct view *view,
 	out.fail_cohorts = window.fail_cohorts;
 	if (out.has_window)
 		find_its_pace(&state->pace, &pace, now_ns, &out);
+	out.pace_by_hand = (state->flags & DESTINATION_PACE) != 0;
 	return out;
 }
 

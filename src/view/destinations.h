@@ -73,6 +73,7 @@ struct view_destination {
 	double success, failure, fail_cohorts;
 	struct pace_view pace;		/* interval_ns 0: none is in force */
 	int64_t pace_limit_ns;		/* the same, as it is configured; 0: none is */
+	bool pace_by_hand;
 	int64_t pace_wait_ns;		/* until the next message may go; 0: now */
 	struct view_trouble trouble;
 };

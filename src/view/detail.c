@@ -200,7 +200,7 @@ static void put_pace(struct writer *writer, const struct view_destination *shown
 	if (shown->pace_limit_ns != 0)
 		put_limit(writer, "pace", "", 0, "%s", pace_text(shown->pace_limit_ns, text));
 	if (shown->pace.is_learned)
-		put_limit(writer, "pace (learned)", "", 0, "%s",
+		put_limit(writer, shown->pace_by_hand ? "pace (manual)" : "pace (learned)", "", 0, "%s",
 		    pace_text(shown->pace.interval_ns, text));
 }
 

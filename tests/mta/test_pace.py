@@ -99,6 +99,29 @@ def steady(test, world, count):
     test.check(again <= max(1, count // 20), f"{again} messages were deferred more than once")
 
 
+def manual(test, world):
+    """At 3 a.m.: other.example, which has none."""
+    ask, count = world.site.postern.ask, len(world.sink.delivered)
+    row = ask("limit", "other.example", "--pace", "30/1m")
+    test.equal(row["pace"], "30/1m", "a manual pace")
+    test.wait_for(lambda: world.site.ask_often("x@other.example", 3)[-1].startswith(
+        "OK retry:4.7.1 Postern: pace of other.example is 30/1m (manual)"), "the hints have it")
+    world.postfix.send(PORT, "other.example", 5, user="slow")
+    test.wait_for(lambda: "(Postern: pace of other.example is 30/1m (manual))" in
+                  world.postfix.log_text(), "mail waits for it")
+    explained = ask("explain", "destination", "other.example")
+    test.equal((explained["pace"], explained["pace_by"], explained["pace_rises"]), ("30/1m", "hand", None),
+               "explain tells whose it is")
+    test.equal(ask("explain", "destination", "paced.example")["pace_by"], "setting", "and of a configured one")
+    test.check("pace set to 30/1m by an administrator" in world.site.postern.log_text(), "the log tells it")
+    world.site.postern.kill()
+    world.site.postern.start()
+    test.equal(ask("explain", "destination", "other.example")["pace_by"], "hand", "a restart keeps it")
+    ask("limit", "other.example", "--pace", "none")
+    test.wait_for(lambda: len(world.sink.delivered) == count + 5, "all goes when it is ended")
+    test.equal(ask("explain", "destination", "other.example")["pace"], None, "and there is none any more")
+
+
 def killed(test, world, count):
     """Each role, while mail waits."""
     world.fresh()
@@ -126,6 +149,7 @@ def body(test):
     world = World(test)
     world.fresh()
     steady(test, world, test.rounds or 14)
+    manual(test, world)
     killed(test, world, 16)
     without(test, world, 20)
 

@@ -29,6 +29,7 @@ static const struct column columns[] = {
 	{ "state", COLUMN_TEXT },
 	{ "window", COLUMN_NUMBER },
 	{ "ceiling", COLUMN_NUMBER },
+	{ "pace", COLUMN_TEXT },
 	{ "in_flight", COLUMN_NUMBER },
 	{ "until", COLUMN_SECONDS },
 	{ "id", COLUMN_TEXT },
@@ -87,6 +88,16 @@ static int check_count(enum command command, const char *option, const char *tex
 	    least, COUNT_MAX);
 }
 
+static int check_pace(enum command command, const char *text) {
+	uint32_t count;
+	int64_t period_ns;
+
+	if (text == NULL || strcmp(text, "none") == 0 ||
+	    (text_to_rate(text, &count, &period_ns) && count > 0))
+		return EX_OK;
+	return ctl_usage(command, "--pace %s: must be messages per time, such as 30/1m, or none", text);
+}
+
 static int check_reason(enum command command, const char *reason) {
 	for (const char *at = reason; at != NULL && *at != '\0'; at++)
 		if (*at < ' ' || *at > '~')
@@ -120,10 +131,11 @@ static int request_make(const struct ctl *ctl, enum command command, const char 
 		    word);
 	if ((name != NULL ? name : ctl->class)[0] == '\0')
 		return ctl_usage(command, "%s: the name is empty", word);
-	if (command == COMMAND_LIMIT && ctl->window == NULL && ctl->ceiling == NULL)
-		return ctl_usage(command, "limit: needs --window, --ceiling or both");
+	if (command == COMMAND_LIMIT && ctl->window == NULL && ctl->ceiling == NULL && ctl->pace == NULL)
+		return ctl_usage(command, "limit: needs --window, --ceiling or --pace");
 	if ((result = check_count(command, "--window", ctl->window, 1)) != EX_OK ||
 	    (result = check_count(command, "--ceiling", ctl->ceiling, 0)) != EX_OK ||
+	    (result = check_pace(command, ctl->pace)) != EX_OK ||
 	    (result = check_reason(command, ctl->reason)) != EX_OK ||
 	    (result = check_duration(command, ctl->duration, request->seconds)) != EX_OK)
 		return result;
@@ -134,6 +146,7 @@ static int request_make(const struct ctl *ctl, enum command command, const char 
 	request_add(request, "reason", ctl->reason);
 	request_add(request, "window", ctl->window);
 	request_add(request, "ceiling", ctl->ceiling);
+	request_add(request, "pace", ctl->pace);
 	return EX_OK;
 }
 

@@ -84,6 +84,7 @@ static void fill_view(const struct destination_state *state, const struct window
 	if (rules->pace.limit.count > 0)
 		out->pace_limit_ns = rules->pace.limit.period_ns / rules->pace.limit.count;
 	out->pace_wait_ns = pace_wait_ns(&state->pace, &rules->pace, now_ns);
+	out->pace_by_hand = (state->flags & DESTINATION_PACE) != 0;
 }
 
 void windows_view_new(const struct generation *generation, unsigned mta, int64_t now_ns,

@@ -84,6 +84,7 @@ struct window_view {
 	uint8_t hold_by;	/* and enum decided_by of it */
 	struct pace_view pace;	/* interval_ns 0: none is in force */
 	int64_t pace_limit_ns;	/* the same, as it is configured; 0: none is */
+	bool pace_by_hand;
 	int64_t pace_wait_ns;	/* until the next message may go; 0: now */
 };
 
@@ -259,6 +260,7 @@ struct by_hand {
 	int64_t for_ns;		/* 0: not told.  SET: no canary tries more for so long */
 	const char *reason;	/* or NULL */
 	uint32_t window, ceiling;	/* SET: or BY_HAND_UNSET; RESUME: window alone */
+	int64_t pace_ns;	/* SET: between two messages; negative: none any more; 0: not told */
 	uid_t uid;		/* who asked, for the log */
 	bool again;		/* it was done before, and is restored */
 };

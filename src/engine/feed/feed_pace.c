@@ -50,6 +50,9 @@ static void accepted(struct feed_learning *l) {
 }
 
 void feed_pace(struct feed_learning *l) {
+	/* what an administrator set stays */
+	if ((l->lock.state.flags & DESTINATION_PACE) != 0)
+		return;
 	if (l->fires && l->rule.action == REPLY_ACTION_SLOW)
 		refused(l);
 	else if (l->class == RESULT_OK && l->counts &&

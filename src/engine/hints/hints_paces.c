@@ -93,7 +93,7 @@ static void say_pace(const struct engine_hints *hints, const struct hint_paced *
 	say->row = hint_source_row(hints, &paced->owner);
 	if (!states_find(hints->engine->segment, paced->owner.name, strlen(paced->owner.name),
 		&found))
-		memset(&found.state.pace, 0, sizeof(found.state.pace));
+		memset(&found.state, 0, sizeof(found.state));
 	windows_rules(hints->generation, windows_mta(hints->engine, hints->generation,
 	    &paced->owner), &paced->owner, &rules);
 	pace_look(&found.state.pace, &rules.pace, hints->now_ns, &view);
@@ -105,7 +105,8 @@ static void say_pace(const struct engine_hints *hints, const struct hint_paced *
 	say->taken_ns = waits || count > 1 || hints->generation->mta_count > 1 ?
 	    say->counted_ns : paced->said.taken_ns;
 	(void)text_append(say->text, sizeof(say->text), 0, ENGINE_PACE_BEGINS "%s is %s%s",
-	    paced->owner.name, pace_text(view.interval_ns, text), view.is_learned ? " (learned)" : "");
+	    paced->owner.name, pace_text(view.interval_ns, text), !view.is_learned ? "" :
+	    (found.state.flags & DESTINATION_PACE) != 0 ? " (manual)" : " (learned)");
 }
 
 static void renew(struct engine_hints *hints, uint32_t number) {

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "engine/decision/decided.h"
 #include "engine/journal/journal_manual.h"
@@ -64,9 +65,16 @@ static void suspend(const struct hand *hand, struct destination_state *state) {
 		window_suspend(window, WINDOW_CAUSE_HAND, until_ns(hand));
 }
 
+static void pace_end(struct destination_state *state) {
+	memset(&state->pace, 0, sizeof(state->pace));
+	state->flags &= (uint8_t)~DESTINATION_PACE;
+}
+
 static void resume(const struct hand *hand, struct destination_state *state) {
 	uint32_t window = hand->request->window;
 
+	if ((state->flags & DESTINATION_PACE) != 0)
+		pace_end(state);
 	if (window != BY_HAND_UNSET || window_is_shut(&state->window))
 		window_resume(&state->window, &hand->rules.settings,
 		    window == BY_HAND_UNSET ? 0 : window);
@@ -95,6 +103,12 @@ static void set(const struct hand *hand, struct destination_state *state) {
 	}
 	if (request->window != BY_HAND_UNSET)
 		window_set_concurrency(window, &hand->rules.settings, request->window);
+	if (request->pace_ns != 0)
+		pace_end(state);
+	if (request->pace_ns > 0) {
+		pace_set(&state->pace, &hand->rules.pace, request->pace_ns, hand->now_ns);
+		state->flags |= DESTINATION_PACE;
+	}
 	if (request->for_ns > 0)
 		window->canary_ns = hand->now_ns + request->for_ns;
 }
@@ -119,7 +133,7 @@ static void change(const struct hand *hand, struct state_lock *lock) {
 		break;
 	case MANUAL_LIMIT:
 		set(hand, state);
-		if (hand->request->reason != NULL)
+		if (hand->request->reason != NULL || hand->request->pace_ns != 0)
 			lock->reason = hand->reason;
 		break;
 	case MANUAL_NONE:
@@ -157,7 +171,8 @@ static enum by_hand_error act(struct hand *hand) {
 		return locked == STATES_FULL ? BY_HAND_NO_ROOM :
 		    locked == STATES_UNKNOWN ? BY_HAND_NOTHING : BY_HAND_BUSY;
 	if (hand->request->verb == MANUAL_RESUME && hand->request->window == BY_HAND_UNSET &&
-	    !for_others && !window_is_shut(&lock.state.window)) {
+	    !for_others && !window_is_shut(&lock.state.window) &&
+	    (lock.state.flags & DESTINATION_PACE) == 0) {
 		states_unlock(&lock);
 		return BY_HAND_NOTHING;
 	}
@@ -347,13 +362,29 @@ static void write_down(const struct hand *hand) {
 	journal_manual_write_down(hand->engine->manual, &action, hand->now_ns);
 }
 
+/* Unless the administrator gave a reason. */
+static const char *usual_reason(const struct by_hand *request, char out[WINDOW_REASON_MAX + 1]) {
+	char pace[PACE_TEXT_MAX];
+
+	if (request->verb == MANUAL_SUSPEND)
+		return "suspended by an administrator";
+	if (request->verb == MANUAL_HOLD)
+		return "held by an administrator";
+	if (request->pace_ns < 0)
+		return "pace ended by an administrator";
+	out[0] = '\0';
+	if (request->pace_ns > 0)
+		(void)text_append(out, WINDOW_REASON_MAX + 1, 0, "pace set to %s by an administrator",
+		    pace_text(request->pace_ns, pace));
+	return out;
+}
+
 enum by_hand_error windows_by_hand(struct engine *engine, const struct generation *generation,
     const struct by_hand *request, int64_t now_ns, struct window_owner *owner) {
 	struct hand hand = { .engine = engine, .generation = generation, .request = request,
 		.owner = owner, .now_ns = now_ns };
-	const char *reason = request->reason != NULL ? request->reason :
-	    request->verb == MANUAL_SUSPEND ? "suspended by an administrator" :
-	    request->verb == MANUAL_HOLD ? "held by an administrator" : "";
+	char usual[WINDOW_REASON_MAX + 1];
+	const char *reason = request->reason != NULL ? request->reason : usual_reason(request, usual);
 	enum by_hand_error result;
 
 	*owner = (struct window_owner){ .kind = DESTINATION_NONE };

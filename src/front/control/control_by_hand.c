@@ -9,6 +9,7 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/pace_text.h"
 #include "base/text.h"
 #include "engine/hints/hints.h"
 #include "engine/cluster/knowledge.h"
@@ -26,6 +27,23 @@ static bool read_count(const struct control_frame *request, const char *key, uin
 	*out = BY_HAND_UNSET;
 	return text == NULL || (text_to_u32(text, strlen(text), COUNT_MAX, out) &&
 	    *out >= least);
+}
+
+/* "N/T", or "none". */
+static bool read_pace(const char *text, int64_t *out) {
+	struct rate_limit pace = { .burst = 0 };
+
+	*out = 0;
+	if (text == NULL)
+		return true;
+	*out = -1;
+	if (strcmp(text, "none") == 0)
+		return true;
+	if (!text_to_rate(text, &pace.count, &pace.period_ns) || pace.count == 0 ||
+	    !generation_pace_is_sound(&pace))
+		return false;
+	*out = pace.period_ns / pace.count;
+	return true;
 }
 
 /* NULL, or what is wrong with the request. */
@@ -51,6 +69,8 @@ static const char *read_request(const struct control_frame *request, struct by_h
 		return "window: not a number from 1 to 10000";
 	if (!read_count(request, "ceiling", 0, &out->ceiling))
 		return "ceiling: not a number up to 10000";
+	if (!read_pace(control_frame_get(request, "pace"), &out->pace_ns))
+		return "pace: not a number per time from 1/1d to 1000/1s, or none";
 	if (out->window != BY_HAND_UNSET && out->ceiling != BY_HAND_UNSET && out->ceiling != 0 &&
 	    out->window > out->ceiling)
 		return "window: larger than the ceiling";
@@ -124,6 +144,7 @@ static size_t by_hand_answer(struct engine *engine, const struct generation *gen
 	struct control_writer writer;
 	struct window_view view;
 	struct window_held held;
+	char pace[PACE_TEXT_MAX];
 
 	control_answer_begin(&writer, out);
 	control_writer_add(&writer, "name", "%s",
@@ -141,6 +162,8 @@ static size_t by_hand_answer(struct engine *engine, const struct generation *gen
 	} else {
 		windows_view(engine, generation, owner, now_ns, &view);
 		control_answer_window(&writer, &view, now_ns);
+		if (view.pace.interval_ns != 0)
+			control_writer_add(&writer, "pace", "%s", pace_text(view.pace.interval_ns, pace));
 		control_answer_id(&writer, view.event);
 		if (view.reason[0] != '\0')
 			control_writer_add(&writer, "reason", "%s", view.reason);

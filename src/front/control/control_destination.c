@@ -197,7 +197,9 @@ static void add_pace(struct control_writer *writer, const struct window_view *vi
 		control_writer_add(writer, "pace_limit", "%s",
 		    pace_text(view->pace_limit_ns, text));
 	add_seconds(writer, "pace_wait", view->pace_wait_ns);
-	if (view->pace.is_learned)
+	control_writer_add(writer, "pace_by", "%s", view->pace_by_hand ? "hand" :
+	    view->pace.is_learned ? "replies" : "setting");
+	if (view->pace.is_learned && !view->pace_by_hand)
 		add_seconds(writer, "pace_rises", view->pace.raise_ns - now_ns);
 }
 

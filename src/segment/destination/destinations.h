@@ -46,7 +46,8 @@ struct destination_seen {
 #define DESTINATION_HELD	0x01	/* of segment/ alone: its window says so
 					 * (window_is_by_hand) */
 #define DESTINATION_CEILING	0x02	/* its ceiling was set by hand */
-#define DESTINATION_BY_HAND	0x03	/* all of these; the other bits are of the caller */
+#define DESTINATION_PACE	0x04	/* its pace was: results do not change it */
+#define DESTINATION_BY_HAND	0x07	/* all of these; the other bits are of the caller */
 #define DESTINATION_FLAGS	0xff
 
 /* All that is known of a destination but its relays. */

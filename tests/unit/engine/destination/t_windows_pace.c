@@ -115,6 +115,42 @@ static void set_pace(const char *name, const struct pace *pace) {
 	states_unlock(&lock);
 }
 
+static enum by_hand_error by_hand(enum manual_verb verb, const char *name, int64_t pace_ns) {
+	const struct by_hand request = { .verb = verb, .name = name, .name_length = strlen(name),
+		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET, .pace_ns = pace_ns };
+	struct window_owner ignored;
+
+	return windows_by_hand(site.engine, site.generation, &request, now_ns, &ignored);
+}
+
+TEST_IN(NULL, close_site, a_manual_pace_stays_until_it_is_ended) {
+	begin(MINUTELY);
+	assert_int_equal(by_hand(MANUAL_LIMIT, "other.example", 2 * NS_PER_SECOND), BY_HAND_DONE);
+	assert_true(view_of("other.example").pace.interval_ns == 2 * NS_PER_SECOND);
+	assert_true(view_of("other.example").pace_by_hand);
+	assert_string_equal(view_of("other.example").reason, "pace set to 30/1m by an administrator");
+	assert_int_equal(take("other.example", 5).taken, 1);
+	/* what is accepted does not raise it */
+	for (int i = 0; i < 20; i++) {
+		(void)feed_line(&(struct line){ .domain = "other.example", .relay_name = "mx.other.example",
+			.relay = "192.0.2.9", .status = DELIVERY_SENT, .text = accepted, .took_ms = 50 });
+		pass(60);
+		(void)take("other.example", 5);
+	}
+	assert_true(view_of("other.example").pace.interval_ns == 2 * NS_PER_SECOND);
+	assert_int_equal(by_hand(MANUAL_LIMIT, "other.example", -1), BY_HAND_DONE);
+	assert_true(view_of("other.example").pace.interval_ns == 0);
+	assert_false(view_of("other.example").pace_by_hand);
+	/* so does a resume */
+	assert_int_equal(by_hand(MANUAL_LIMIT, "other.example", 2 * NS_PER_SECOND), BY_HAND_DONE);
+	assert_int_equal(by_hand(MANUAL_RESUME, "other.example", 0), BY_HAND_DONE);
+	assert_int_equal(take("other.example", 5).taken, 5);
+	assert_int_equal(by_hand(MANUAL_RESUME, "other.example", 0), BY_HAND_NOTHING);
+	/* the configured one is the upper limit */
+	assert_int_equal(by_hand(MANUAL_LIMIT, "paced.example", NS_PER_SECOND / 2), BY_HAND_DONE);
+	assert_true(view_of("paced.example").pace.interval_ns == NS_PER_SECOND);
+}
+
 /* Whoever makes hints looks at what changed: taking tokens is no change, a lower pace is one. */
 TEST_IN(NULL, close_site, followers_hear_of_a_pace_and_not_of_tokens) {
 	struct window_owner owner;
