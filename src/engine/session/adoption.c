@@ -118,18 +118,29 @@ static int64_t dump_before_ns(const struct witness *witness) {
 	    segment_time_ns(&keeper->gap_begin_ns) - FORGOTTEN_NS;
 }
 
+/* The end of an outage, where it lies between the two; else `first_ns`. */
+static int64_t earlier_end_ns(const _Atomic int64_t *end, int64_t before_ns, int64_t first_ns) {
+	int64_t end_ns = segment_time_ns(end);
+
+	return end_ns > before_ns && end_ns < first_ns ? end_ns : first_ns;
+}
+
 int64_t adoption_first_seen_ns(const struct witness *witness, int64_t now_ns) {
 	const struct segment_header *header = witness->segment->header;
 	int64_t before_ns = dump_before_ns(witness), first_ns = now_ns;
 
-	for (unsigned i = 0; before_ns != 0 && i < SEGMENT_ROLES_MAX; i++) {
+	if (before_ns == 0)
+		return now_ns;
+	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		uint32_t kind = atomic_load_explicit(&header->roles[i].kind, memory_order_relaxed);
-		int64_t end_ns = segment_time_ns(&header->roles[i].gap_end_ns);
 
-		if ((kind == ROLE_POLICY || kind == ROLE_MILTER) && end_ns > before_ns &&
-		    end_ns < first_ns)
-			first_ns = end_ns;
+		if (kind == ROLE_POLICY || kind == ROLE_MILTER)
+			first_ns = earlier_end_ns(&header->roles[i].gap_end_ns, before_ns, first_ns);
 	}
+	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++)
+		if (atomic_load_explicit(&header->listeners[i].key, memory_order_relaxed) != 0)
+			first_ns = earlier_end_ns(&header->listeners[i].fault_until_ns, before_ns,
+			    first_ns);
 	return first_ns;
 }
 

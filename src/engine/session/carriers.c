@@ -45,9 +45,10 @@ void carriers_forget(struct witness *witness, const struct address *address,
 	segment_stir(witness->segment->header);
 }
 
-/* Was every role that asks about sessions at work since before then? */
+/* Was every role that asks about sessions at work since before then, and no lock in its way? */
 static bool all_were_at_work(const struct witness *witness, int64_t since_ns) {
-	const struct role_record *roles = witness->segment->header->roles;
+	const struct segment_header *header = witness->segment->header;
+	const struct role_record *roles = header->roles;
 
 	for (unsigned i = 0; i < SEGMENT_ROLES_MAX; i++) {
 		uint32_t kind = atomic_load_explicit(&roles[i].kind, memory_order_relaxed);
@@ -55,6 +56,12 @@ static bool all_were_at_work(const struct witness *witness, int64_t since_ns) {
 
 		if ((kind == ROLE_POLICY || kind == ROLE_MILTER) &&
 		    since_ns <= end_ns + AFTER_GAP_NS)
+			return false;
+	}
+	for (unsigned i = 0; i < SEGMENT_LISTENERS; i++) {
+		int64_t fault_ns = segment_time_ns(&header->listeners[i].fault_until_ns);
+
+		if (fault_ns != 0 && since_ns <= fault_ns + AFTER_GAP_NS)
 			return false;
 	}
 	return true;

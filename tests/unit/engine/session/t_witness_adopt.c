@@ -82,6 +82,18 @@ TEST_IN(set_up, tear_down, what_began_in_a_gap_is_adopted_though_the_keeper_stoo
 	assert_int_equal(open_of("all"), 1);
 }
 
+TEST_IN(set_up, tear_down, what_met_a_stuck_lock_is_adopted_though_the_keeper_stood_still_until_long_after) {
+	struct listener_record *record = segment_listener(site.segment, site.auto_listener, 25);
+
+	dump();
+	kernel_has("192.0.2.1", 1001);
+	pass(5000);
+	atomic_store(&record->fault_begin_ns, now_ns - 4000 * MS);
+	atomic_store(&record->fault_until_ns, now_ns - 3000 * MS);
+	dumps(2);
+	assert_int_equal(open_of("all"), 1);
+}
+
 TEST_IN(set_up, tear_down, what_began_in_a_gap_is_adopted_though_the_keeper_died_in_it) {
 	struct role_record *keeper = &segment_header(site.segment)->roles[
 	    segment_role_place(ROLE_KEEPER, 0)];
