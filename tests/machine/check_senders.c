@@ -13,7 +13,7 @@
 
 void senders_are_lost(void) {
 	for (unsigned i = 0; i < SENDERS_MAX; i++)
-		senders[i].counted = false;
+		senders[i].counted = senders[i].placed = false;
 }
 
 uint32_t senders_open(uint32_t class_index) {
@@ -23,6 +23,25 @@ uint32_t senders_open(uint32_t class_index) {
 		count += senders[i].alive && senders[i].counted &&
 		    senders[i].class_index == class_index;
 	return count;
+}
+
+void check_place(struct policy_link *link, uint32_t before, uint32_t after,
+    const struct outbound_answer *answer) {
+	struct sender *sender = link->sender;
+	uint32_t count = 0;
+
+	if (!sender->alive || sender->link != link || sender->placed ||
+	    answer->answer.decision.verdict != VERDICT_ADMIT ||
+	    answer->answer.decision.reason == REASON_UNUSABLE ||
+	    strcmp(answer->owner, mail_domain(link->domain)) != 0)
+		return;
+	sender->placed = true;
+	for (unsigned i = 0; i < SENDERS_MAX; i++)
+		count += senders[i].alive && senders[i].placed && senders[i].domain == link->domain;
+	/* a canary goes where more are there already, as the window has fallen */
+	if (!answer->canary && count > (before > after ? before : after))
+		world_fail("places", "%s has a window of %u, and %u processes may go",
+		    mail_domain(link->domain), after, count);
 }
 
 void check_sender(struct policy_link *link, const struct generation *generation,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "segment/destination/states.h"
 #include "segment/file/layout.h"
 #include "segment/file/segment.h"
 #include "tests/machine/mail.h"
@@ -11,8 +12,16 @@
 #include "tests/machine/role.h"
 #include "tests/machine/senders.h"
 
-static void outbound_ask(const struct generation *generation, struct policy_link *link,
-    bool connected) {
+/* How many may run there at once. */
+static uint32_t window_of(const struct role *role, unsigned domain) {
+	struct destination_window found;
+
+	return states_find(role->segment, mail_domain(domain), strlen(mail_domain(domain)), &found) &&
+	    found.state.begun ? found.state.window.concurrency : MAIL_LIMIT;
+}
+
+static void outbound_ask(const struct role *role, const struct generation *generation,
+    struct policy_link *link, bool connected) {
 	char recipient[64], server[64], id[24];
 	const char *domain = mail_domain(link->domain);
 	struct outbound_question question = { .stage = OUTBOUND_BEFORE_CONNECT,
@@ -23,10 +32,11 @@ static void outbound_ask(const struct generation *generation, struct policy_link
 	    &segment_header(roles_segment())->counters[COUNTER_NOTES_LOST];
 	int64_t held_ns;
 	uint64_t lost;
+	uint32_t window;
 
 	snprintf(recipient, sizeof(recipient), "u%u@%s", link->letter, domain);
 	question.recipient_length = strlen(recipient);
-	mail_queue_id((uint32_t)link->identity.pid, id, sizeof(id));
+	mail_queue_id(link->try, id, sizeof(id));
 	question.queue_id_length = strlen(id);
 	if (connected) {
 		question.stage = OUTBOUND_CONNECTED;
@@ -38,6 +48,7 @@ static void outbound_ask(const struct generation *generation, struct policy_link
 	}
 	held_ns = orders_held_ns(link->domain);
 	lost = atomic_load(notes_lost);
+	window = window_of(role, link->domain);
 	outbound_process_ask(link->process, generation, &question, clock_now_ns(), &answer);
 	/* a lock that is stuck holds nobody */
 	if (!connected && held_ns != 0 && lost == atomic_load(notes_lost) && held_ns == orders_held_ns(link->domain) &&
@@ -45,6 +56,8 @@ static void outbound_ask(const struct generation *generation, struct policy_link
 	    answer.answer.decision.reason != REASON_UNUSABLE)
 		world_fail("orders", "%s is held, and sender %u may connect (reason %d)", domain,
 		    link->identity.pid, (int)answer.answer.decision.reason);
+	if (!connected && lost == atomic_load(notes_lost))
+		check_place(link, window, window_of(role, link->domain), &answer);
 	check_sender(link, generation, &answer);
 	sender_answered(link, &answer);
 }
@@ -58,5 +71,5 @@ void outbound_turn(struct role *role, const struct generation *generation,
 	if (link->process == NULL)
 		link->process = outbound_process_open(role->engine, &link->identity);
 	MUST(link->process != NULL);
-	outbound_ask(generation, link, strcmp(request, "connected") == 0);
+	outbound_ask(role, generation, link, strcmp(request, "connected") == 0);
 }

@@ -25,6 +25,7 @@
 	NUMBER(domains)		/* that they go to */ \
 	NUMBER(outages)		/* of their sites */ \
 	NUMBER(letters)		/* that Sendmail's processes deliver */ \
+	NUMBER(chains)		/* letters in 1000 after which a process takes another */ \
 	NUMBER(filters)		/* deliveries in 1000 that go by one on this host, which fails */ \
 	NUMBER(rules)		/* refusals in 1000 that a provider rule is about */ \
 	NUMBER(deletions)	/* of messages in the queue, in 1000 */ \

@@ -23,10 +23,13 @@ static struct {
 	struct draws draws;
 	enum letter_state letters[LETTERS_MAX];
 	int32_t next_pid;
+	uint32_t next_try;
 	bool calm;
 } all;
 
 static void letter_goes(void *argument);
+static void sender_connects(struct sender *sender);
+static bool sender_takes_another(struct sender *sender);
 
 static void letter_later(unsigned letter) {
 	all.letters[letter] = LETTER_DEFERRED;
@@ -67,16 +70,69 @@ static void sender_later(struct sender *sender, int64_t least_ns, int64_t most_n
 	timer_at(fibers_now_ns() + draw_scale(&all.draws, least_ns, most_ns), step, next);
 }
 
+/* Asks about its letter, by the connection that it has or by another one. */
+static void sender_asks(struct sender *sender) {
+	struct policy_link *link = sender->link;
+
+	sender->turn++;
+	sender->try = ++all.next_try;
+	all.letters[sender->letter] = LETTER_ASKING;
+	if (link == NULL) {
+		link = calloc(1, sizeof(*link));
+		MUST(link != NULL);
+		link->sender = sender;
+		link->identity = (struct process_identity){ .pid = sender->pid,
+			.start_ticks = (uint32_t)sender->pid * 7u };
+		if (!role_connect(link, false, &all.draws)) {
+			free(link);
+			sender_connects(sender);
+			return;
+		}
+	}
+	link->domain = sender->domain;
+	link->letter = sender->letter;
+	link->try = sender->try;
+	sender->link = link;
+	sender->asks = true;
+	role_ask(link, "before");
+}
+
+/* The next of its queue run, which is of the same domain or not. */
+static bool sender_takes_another(struct sender *sender) {
+	uint32_t first = draw_below(&all.draws, all.plan->letters);
+
+	for (uint32_t i = 0; i < all.plan->letters; i++) {
+		unsigned letter = (first + i) % all.plan->letters;
+
+		if (all.letters[letter] != LETTER_DEFERRED)
+			continue;
+		sender->placed &= sender->domain == MAIL_SENDERS_FROM + letter % MAIL_SENDERS_DOMAINS;
+		sender->letter = letter;
+		sender->domain = MAIL_SENDERS_FROM + letter % MAIL_SENDERS_DOMAINS;
+		world_log("sender %d goes on with letter %u", sender->pid, letter);
+		if (sender->link != NULL && (!link_lives(sender->link) ||
+		    draw_below(&all.draws, 4) == 0)) {
+			role_end_link(sender->link);
+			sender->link = NULL;
+		}
+		sender_asks(sender);
+		return true;
+	}
+	return false;
+}
+
 static void sender_sent(struct sender *sender) {
 	site_leave(sender->domain);
 	sender->connected = false;
-	mail_told((uint32_t)sender->pid, sender->letter, sender->domain, true);
+	mail_told(sender->try, sender->letter, sender->domain, true);
 	all.letters[sender->letter] = LETTER_DONE;
+	if (draw_below(&all.draws, 1000) < all.plan->chains && sender_takes_another(sender))
+		return;
 	sender_ends(sender);
 }
 
 static void sender_refused(struct sender *sender) {
-	mail_told((uint32_t)sender->pid, sender->letter, sender->domain, false);
+	mail_told(sender->try, sender->letter, sender->domain, false);
 	letter_later(sender->letter);
 	sender_ends(sender);
 }
@@ -137,32 +193,19 @@ void senders_lose(const struct role *role, uint32_t start) {
 }
 
 static void sender_begins(struct sender *sender, unsigned letter) {
-	struct policy_link *link = calloc(1, sizeof(*link));
-
-	MUST(link != NULL);
 	*sender = (struct sender){ .alive = true, .pid = ++all.next_pid, .letter = letter,
 		.domain = MAIL_SENDERS_FROM + letter % MAIL_SENDERS_DOMAINS,
 		.turn = sender->turn + 1 };
-	link->sender = sender;
-	link->identity = (struct process_identity){ .pid = sender->pid,
-		.start_ticks = (uint32_t)sender->pid * 7u };
-	link->domain = sender->domain;
-	link->letter = letter;
-	all.letters[letter] = LETTER_ASKING;
 	world_log("sender %d begins with letter %u", sender->pid, letter);
-	if (!role_connect(link, false, &all.draws)) {
-		free(link);
-		sender_connects(sender);
-		return;
-	}
-	sender->link = link;
-	sender->asks = true;
-	role_ask(link, "before");
+	sender_asks(sender);
 }
 
 static void letter_goes(void *argument) {
 	unsigned letter = (unsigned)((enum letter_state *)argument - all.letters);
 
+	/* a process has it already */
+	if (all.letters[letter] != LETTER_COMING && all.letters[letter] != LETTER_DEFERRED)
+		return;
 	for (unsigned i = 0; i < SENDERS_MAX; i++) {
 		if (senders[i].alive)
 			continue;

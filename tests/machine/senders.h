@@ -11,6 +11,8 @@ struct sender {
 	bool alive, asks, connected;
 	int32_t pid;
 	unsigned letter, domain;
+	uint32_t try;			/* of its queue ID */
+	bool placed;			/* it was told that it may go to that domain */
 	uint32_t turn;			/* each event of an earlier one is void */
 	struct policy_link *link;	/* its map connection; NULL: none */
 	bool counted;			/* it was told that it has a slot, */
@@ -37,6 +39,9 @@ void check_sender(struct policy_link *link, const struct generation *generation,
     const struct outbound_answer *answer);
 /* That were told that they have a slot, and live. */
 uint32_t senders_open(uint32_t class_index);
+/* One may go, as the window of its domain says, before and after. */
+void check_place(struct policy_link *link, uint32_t before, uint32_t after,
+    const struct outbound_answer *answer);
 /* The state was made anew. */
 void senders_are_lost(void);
 /* Slots of a class that senders have. */

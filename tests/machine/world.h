@@ -60,6 +60,7 @@ struct policy_link {
 	struct process_identity identity;	/* of this process, */
 	struct outbound_process *process;	/* as the role knows it */
 	unsigned domain, letter;		/* and what it asks about */
+	uint32_t try;
 	struct tcp *tcp;		/* whose questions it brings now, */
 	uint32_t number;		/* and its number */
 	int64_t asked_ns;		/* the time that its last question is answered by */
