@@ -10,12 +10,16 @@
 
 #include "base/clock.h"
 #include "engine/destination/windows.h"
+#include "segment/destination/recipients.h"
 #include "segment/destination/states.h"
 #include "segment/file/layout.h"
 #include "segment/file/segment.h"
 #include "tests/machine/mail.h"
 
 #define STALE_NS	(HINTS_STALE_NS + NS_PER_SECOND)
+
+#define RECIPIENTS	3
+#define NAMES_MAX	(DOMAINS_MAX + RECIPIENTS)
 
 enum ordered { ORDERED_OPEN, ORDERED_HELD, ORDERED_PERHAPS };
 
@@ -30,8 +34,23 @@ static struct {
 		int64_t ordered_ns, resumed_ns;
 		uint32_t ceiling;
 		int64_t ceiling_until_ns;
-	} of[DOMAINS_MAX];
+	} of[NAMES_MAX];
 } all;
+
+/* A destination, or behind them a recipient. */
+static const char *name_of(unsigned number) {
+	static char text[64];
+
+	if (number < DOMAINS_MAX)
+		return mail_domain(number);
+	snprintf(text, sizeof(text), "u%u@%s", number - DOMAINS_MAX, mail_domain(number -
+	    DOMAINS_MAX));
+	return text;
+}
+
+static unsigned domain_of(unsigned number) {
+	return number < DOMAINS_MAX ? number : number - DOMAINS_MAX;
+}
 
 bool orders_bind_mail(unsigned domain) {
 	return all.of[domain].is_seen;
@@ -73,10 +92,12 @@ static void order(unsigned domain, enum manual_verb verb) {
 static void order_comes(void *argument) {
 	static const enum manual_verb verbs[] = { MANUAL_HOLD, MANUAL_HOLD, MANUAL_SUSPEND,
 		MANUAL_RESUME, MANUAL_LIMIT };
-	unsigned domain = draw_below(&all.draws, DOMAINS_MAX);
+	unsigned domain = draw_below(&all.draws, NAMES_MAX);
 	enum manual_verb verb = verbs[draw_below(&all.draws, 5)];
 
 	(void)argument;
+	if (domain >= DOMAINS_MAX && verb != MANUAL_HOLD)
+		verb = MANUAL_RESUME;
 	if (!all.calm)
 		order(domain, verb);
 }
@@ -106,7 +127,7 @@ static void was_done(unsigned domain, const struct by_hand *request, bool is_kep
 
 void orders_carry_out(struct role *role, const struct message *message) {
 	unsigned domain = message->place;
-	const char *name = mail_domain(domain);
+	const char *name = name_of(domain);
 	struct by_hand request = { .verb = (enum manual_verb)message->pid, .name = name,
 		.name_length = strlen(name), .window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET };
 	const struct generation *generation = engine_pin(role->engine);
@@ -144,7 +165,7 @@ void orders_carry_out(struct role *role, const struct message *message) {
 }
 
 void orders_are_lost(void) {
-	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
+	for (unsigned i = 0; i < NAMES_MAX; i++) {
 		all.of[i].ceiling_until_ns = all.of[i].resumed_ns = 0;
 		all.of[i].is_seen = false;
 		if (!all.of[i].is_kept)
@@ -152,38 +173,53 @@ void orders_are_lost(void) {
 	}
 }
 
-static void ask(const char *state_path, unsigned domain, struct hints_answer *answer) {
+static void ask(const char *state_path, unsigned number, struct hints_answer *answer) {
 	struct hints_reader *reader;
 	char text[128];
 
 	snprintf(text, sizeof(text), "%s.hints", state_path);
 	reader = hints_reader_open(text);
-	snprintf(text, sizeof(text), "u@%s", mail_domain(domain));
+	snprintf(text, sizeof(text), number < DOMAINS_MAX ? "u@%s" : "%s", name_of(number));
 	hints_reader_ask(reader, MAIL_MTA, text, strlen(text), false, fibers_now_ns(), answer);
 	hints_reader_close(&reader);
 }
 
-void orders_check(const struct segment *segment, const char *state_path) {
+static bool is_held(const struct segment *segment, unsigned number) {
+	const char *name = name_of(number);
 	struct destination_window window;
+	struct recipient_held held;
+
+	if (number >= DOMAINS_MAX)
+		return recipients_find(segment, name, strlen(name), fibers_now_ns(), &held);
+	return states_find(segment, name, strlen(name), &window) &&
+	    window.state.window.state == WINDOW_HELD && window_is_by_hand(&window.state.window);
+}
+
+/* By its own order, and no other. */
+static bool names(const struct hints_answer *answer, unsigned number) {
+	return answer->kind == HINTS_HELD && strstr(answer->text, name_of(number)) != NULL;
+}
+
+void orders_check(const struct segment *segment, const char *state_path) {
 	struct hints_answer answer;
 
-	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
-		bool is_held = states_find(segment, mail_domain(i), strlen(mail_domain(i)), &window) &&
-		    window.state.window.state == WINDOW_HELD && window_is_by_hand(&window.state.window);
+	for (unsigned i = 0; i < NAMES_MAX; i++) {
+		enum ordered is = all.of[i].is;
 
 		/* of what several machines say of one the later stands, by clocks that were set */
-		if (world_plan()->nodes > 0 && world_plan()->steps > 0)
+		if (is == ORDERED_PERHAPS || (world_plan()->nodes > 0 && world_plan()->steps > 0))
 			continue;
-		if (all.of[i].is != ORDERED_PERHAPS && is_held != (all.of[i].is == ORDERED_HELD))
-			world_fail("orders", "%s is %s", mail_domain(i), is_held ?
-			    "held, and was resumed" : "not held as it was ordered");
+		if (is_held(segment, i) != (is == ORDERED_HELD))
+			world_fail("orders", "%s is %s", name_of(i), is == ORDERED_HELD ?
+			    "not held as it was ordered" : "held, and was resumed");
 		/* where looks took long the next one is put off */
-		if (all.of[i].is != ORDERED_HELD || !orders_bind_mail(i) ||
-		    world_plan()->pace < PACE_BRISK)
+		if (!orders_bind_mail(domain_of(i)) || world_plan()->pace < PACE_BRISK)
 			continue;
 		ask(state_path, i, &answer);
-		if (answer.kind != HINTS_HELD)
-			world_fail("orders", "%s is held, and its mail may go", mail_domain(i));
+		if (is == ORDERED_HELD && answer.kind != HINTS_HELD)
+			world_fail("orders", "%s is held, and its mail may go", name_of(i));
+		if (is == ORDERED_OPEN && i >= DOMAINS_MAX && names(&answer, i))
+			world_fail("orders", "%s was resumed: %s", name_of(i), answer.text);
 	}
 }
 
@@ -210,7 +246,7 @@ void orders_outlive_keeper(const char *state_path) {
 bool orders_release(void) {
 	bool all_are = true;
 
-	for (unsigned i = 0; i < DOMAINS_MAX; i++) {
+	for (unsigned i = 0; i < NAMES_MAX; i++) {
 		if (all.of[i].is == ORDERED_OPEN)
 			continue;
 		all_are = false;
@@ -225,7 +261,7 @@ void orders_calm(void) {
 
 void orders_begin(const struct plan *plan) {
 	all.draws.state = plan->seed ^ UINT64_C(0x04de4);
-	for (unsigned i = 0; i < DOMAINS_MAX; i++)
+	for (unsigned i = 0; i < NAMES_MAX; i++)
 		all.of[i].is_kept = true;
 	for (uint32_t i = 0; plan_has_mail(plan) && i < plan->orders; i++)
 		timer_at(fibers_now_ns() + NS_PER_MS + (int64_t)draw_below(&all.draws,
