@@ -141,6 +141,10 @@ static bool is_transport(const char *transport, uint64_t which) {
 	return hints_transport(transport) == which;
 }
 
+static bool site_has_transport(const void *context, uint64_t transport) {
+	return site_routes_source(context, is_transport, transport) != NULL;
+}
+
 /* The transport that the hints mean is root's word, as its next hop is. */
 static bool source_text(const struct lookup *lookup, const struct hints_answer *hint,
     int64_t now_ns, char *text, size_t size) {
@@ -162,7 +166,7 @@ static void allow_sources(const struct lookup *lookup, const struct socketmap_re
 		return;
 	length = domain_of(request, domain);
 	if (length > 0 && site_routes_source_hop(lookup->site, domain, length, now_ns) != NULL)
-		hints_reader_allow_sources(lookup->reader);
+		hints_reader_allow_sources(lookup->reader, site_has_transport, lookup->site);
 }
 
 static void tell_missing(const struct hints_reader *reader) {

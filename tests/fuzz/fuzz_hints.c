@@ -62,12 +62,17 @@ static bool is_asked_for(const char *domain, const char *address, size_t length)
 	return bytes < length && strncasecmp(domain, address + length - bytes, bytes) == 0;
 }
 
+static bool has_any(const void *context, uint64_t transport) {
+	(void)context, (void)transport;
+	return true;
+}
+
 static void read_it(struct hints_reader *reader, const char *address, size_t length) {
 	struct hints_answer answer;
 
 	for (unsigned i = 0; i < 4; i++) {
 		if (i % 2 == 0)
-			hints_reader_allow_sources(reader);
+			hints_reader_allow_sources(reader, has_any, NULL);
 		hints_reader_ask(reader, "out", address, length, i == 3, NOW, &answer);
 		if ((answer.kind == HINTS_HELD) != (answer.text[0] != '\0') ||
 		    strnlen(answer.text, sizeof(answer.text)) > HINTS_TEXT_MAX ||

@@ -245,8 +245,11 @@ struct hints_answer {
 	char text[HINTS_TEXT_MAX + 1];		/* HELD: why */
 };
 
-/* May mail go by sources that are warmed up?  Of the next question alone. */
-void hints_reader_allow_sources(struct hints_reader *reader);
+/* Mail may go by sources that are warmed up: the next question alone, and by transports that the
+ * site has. */
+typedef bool hints_has_transport(const void *context, uint64_t transport);
+void hints_reader_allow_sources(struct hints_reader *reader, hints_has_transport *has,
+    const void *context);
 
 /* There are sources, and the file of their numbers cannot be opened: none was used. */
 bool hints_reader_lacks_numbers(const struct hints_reader *reader);

@@ -277,7 +277,7 @@ static void answer_unknown(struct hints_reader *reader, uint8_t mta,
 	uint64_t word = reader->header.mtas[mta].unknown;
 	struct hint_lanes lanes;
 
-	if (reader->may_send && hints_reader_send(reader, 0, answer))
+	if (reader->has_transport != NULL && hints_reader_send(reader, 0, answer))
 		return;
 	if ((word & 3) != HINTS_WORD_LANES)
 		return;
@@ -298,7 +298,7 @@ static __attribute__((noinline)) void answer_paced(struct hints_reader *reader,
 		answer->kind = HINTS_HELD;
 		return;
 	}
-	if (reader->may_send && hints_reader_send(reader, hints_reader_row(reader, number), answer))
+	if (reader->has_transport != NULL && hints_reader_send(reader, hints_reader_row(reader, number), answer))
 		;
 	else if ((word & 3) == HINTS_WORD_LANES)
 		answer_lane(reader, whole->mta, place, word, bucket, answer);
@@ -333,7 +333,7 @@ static void answer_key(struct hints_reader *reader, const struct key *whole,
 				return;
 			if (group > HINTS_GROUP_MASK)
 				answer_paced(reader, whole, place, word, bucket, answer);
-			else if (reader->may_send && hints_reader_send(reader, 0, answer))
+			else if (reader->has_transport != NULL && hints_reader_send(reader, 0, answer))
 				return;
 			else if ((word & 3) == HINTS_WORD_LANES)
 				answer_lane(reader, domain->mta, place, word, bucket, answer);
@@ -397,9 +397,11 @@ void hints_reader_ask(struct hints_reader *reader, const char *mta, const char *
 		*answer = (struct hints_answer){ .kind = HINTS_NOTHING };
 	}
 	hints_guard(NULL, 0);
-	reader->may_send = false;
+	reader->has_transport = NULL;
 }
 
-void hints_reader_allow_sources(struct hints_reader *reader) {
-	reader->may_send = true;
+void hints_reader_allow_sources(struct hints_reader *reader, hints_has_transport *has,
+    const void *context) {
+	reader->has_transport = has;
+	reader->has_context = context;
 }

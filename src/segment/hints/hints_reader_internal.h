@@ -50,7 +50,8 @@ struct hints_reader {
 	uint32_t turn;			/* of lanes that share a key's mail */
 	int64_t now_ns;			/* of the question */
 	bool only_held;			/* as it is asked now */
-	bool may_send;			/* by sources */
+	hints_has_transport *has_transport;	/* NULL: nothing may go by sources */
+	const void *has_context;
 	struct given_out *given_out;	/* of the file that is mapped; NULL: not open */
 	int64_t given_ns;		/* when that was tried */
 	struct begun begun[BEGUN_MAX];	/* in a ring; of the file that is mapped */

@@ -40,6 +40,10 @@ bool hints_reader_lacks_numbers(const struct hints_reader *reader) {
 	return reader->live != NULL && reader->given_ns != 0 && reader->given_out == NULL;
 }
 
+static bool has_transport(const struct hints_reader *reader, uint64_t transport) {
+	return reader->has_transport(reader->has_context, transport);
+}
+
 bool hints_reader_send(struct hints_reader *reader, uint32_t row, struct hints_answer *answer) {
 	const struct hints_file_source *source = reader->header.sources;
 	uint32_t count = reader->header.source_count;
@@ -48,13 +52,15 @@ bool hints_reader_send(struct hints_reader *reader, uint32_t row, struct hints_a
 	if (given == NULL)
 		return false;
 	for (uint32_t i = 0; i < count; i++, source++)
-		if (given_take(given, source->is_per_provider ? row : 0, i)) {
+		if (has_transport(reader, source->transport) &&
+		    given_take(given, source->is_per_provider ? row : 0, i)) {
 			answer->kind = HINTS_SOURCE;
 			answer->transport = source->transport;
 			return true;
 		}
 	source--;
-	if (source->over == HINTS_OVER_GOES_ON)
+	if (source->over == HINTS_OVER_GOES_ON ||
+	    (source->over != HINTS_OVER_WAITS && !has_transport(reader, source->over)))
 		return false;
 	answer->kind = source->over == HINTS_OVER_WAITS ? HINTS_HELD : HINTS_SOURCE;
 	answer->transport = source->over;

@@ -25,9 +25,18 @@ static void begin(const char *settings) {
 	turn(S / 10);
 }
 
-static const struct hints_answer *send_to(const char *domain) {
-	hints_reader_allow_sources(world->reader);
+static bool has_all_but(const void *missing, uint64_t transport) {
+	return missing == NULL || transport != hints_transport(missing);
+}
+
+/* `missing`: a transport that the site's file does not have; or NULL. */
+static const struct hints_answer *send_without(const char *missing, const char *domain) {
+	hints_reader_allow_sources(world->reader, has_all_but, missing);
 	return look_up(domain);
+}
+
+static const struct hints_answer *send_to(const char *domain) {
+	return send_without(NULL, domain);
 }
 
 /* Of so many questions: how many went by the transport. */
@@ -114,6 +123,28 @@ TEST_IN(world_open, world_close, another_transport_has_what_is_above_the_number)
 	assert_int_equal(sent("a.example", "smtp-old", 10), 10);
 	assert_int_equal(sent("new.example", "smtp-old", 10), 10);
 	assert_string_equal(send_to("a.example")->domain, "a.example");
+}
+
+/* It would be used up, and grow, though nothing goes by it. */
+TEST_IN(world_open, world_close, a_source_whose_transport_the_site_lacks_takes_no_number) {
+	begin(TWO);
+	for (unsigned i = 0; i < 5; i++) {
+		const struct hints_answer *answer = send_without("smtp-ip2", "a.example");
+
+		assert_int_equal(answer->kind, HINTS_SOURCE);
+		assert_int_equal(answer->transport, hints_transport("smtp-ip3"));
+		turn(S / 10);
+	}
+	assert_int_equal(send_without("smtp-ip2", "a.example")->kind, HINTS_LANE);
+	assert_int_equal(look(0).left, 10);
+	assert_int_equal(look(1).left, 0);
+}
+
+TEST_IN(world_open, world_close, over_a_transport_that_the_site_lacks_is_not_used) {
+	begin(GROUP "sources = ( { name = \"ip2\"; transport = \"smtp-ip2\"; " WARM("3, 20", "source")
+	    " over = \"smtp-old\"; } );\n");
+	assert_int_equal(sent_slowly("a.example", "smtp-ip2", 3), 3);
+	assert_int_equal(send_without("smtp-old", "a.example")->kind, HINTS_LANE);
 }
 
 static void see_at_big(const char *name) {
