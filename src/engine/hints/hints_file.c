@@ -231,7 +231,7 @@ static int build_file(struct engine_hints *hints, const struct gathering *gather
 	int result = -1;
 
 	memset(mtas, 0, sizeof(mtas));
-	hint_sources_begin(hints, sources, &table);
+	hint_sources_begin(hints, sources, &table, diag);
 	for (uint32_t i = 0; i < hints->generation->mta_count; i++) {
 		mtas[i].name = generation_text(hints->generation, hints->generation->mtas[i].name);
 		mtas[i].width_count = hints->mtas[i].widths.count;
@@ -360,9 +360,7 @@ static int build(struct engine_hints *hints, struct diag *diag) {
 	if (result == 0) {
 		hints->made_of = hints->generation->number;
 		hints->published = true;
-		hints->crowded = hints->paces_lack ||
-		    (hints->given == NULL && hints->generation->source_count > 0 &&
-		    !hints->generation->outbound_observe);
+		hints->crowded = hints->paces_lack || hint_sources_lack_file(hints);
 		return 0;
 	}
 	/* its keys are not those of the file in place, if they were begun */
@@ -391,7 +389,7 @@ static int look(struct engine_hints *hints, struct diag *diag) {
 	uint64_t version = destinations_version(hints->engine->segment);
 	uint64_t mark = segment_destinations_mark(hints->engine->segment);
 	int64_t began_ns = clock_now_ns(), spent_ns;
-	bool had_failed = hints->failed;
+	bool had_failed = hints->failed, had_lacked = hints->lacked;
 
 	if (hint_file_is_current(hints) && !hints->crowded)
 		hint_keys_scan(hints);
@@ -402,9 +400,11 @@ static int look(struct engine_hints *hints, struct diag *diag) {
 	hints->mark = mark;
 	hints->next_ns = hints->now_ns + (SHARE * spent_ns > LOOK_LEAST_NS ? SHARE * spent_ns :
 	    LOOK_LEAST_NS);
-	if (!hints->failed)
-		hints->version = version;
-	return hints->failed && !had_failed ? -1 : 0;
+	if (hints->failed)
+		return had_failed ? 0 : -1;
+	hints->version = version;
+	hints->lacked = hint_sources_lack_file(hints);
+	return hints->lacked && !had_lacked ? -1 : 0;
 }
 
 /* Is there any Postfix to give hints to? */

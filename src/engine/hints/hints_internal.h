@@ -154,6 +154,7 @@ struct engine_hints {
 	bool published;
 	bool crowded;			/* another file is needed */
 	bool failed;			/* the last table could not be written; it was told */
+	bool lacked;			/* the same of the file of numbers of sources */
 	int64_t looked_ns, next_ns;	/* at all destinations: when, and when again */
 	int64_t look_spent_ns;		/* what that took */
 	uint64_t mark;			/* segment_destinations_mark then */
@@ -372,9 +373,11 @@ void hint_paces_free(struct engine_hints *hints);
 /* --- hints_sources.c ----------------------------------------------------------------- */
 
 /* Numbers that were released, in a file before, come back; a new one is made for a new hints file,
- * whose table is told of it. */
+ * whose table is told of it.  Where none could be made, *diag says why. */
 void hint_sources_begin(struct engine_hints *hints, struct hints_source sources[HINTS_SOURCES_MAX],
-    struct hints_table *table);
+    struct hints_table *table, struct diag *diag);
+/* ... and mail goes as without sources. */
+bool hint_sources_lack_file(const struct engine_hints *hints);
 /* Counts what was used, and releases more. */
 void hint_sources_turn(struct engine_hints *hints);
 /* Where the numbers of an owner's mail stand: 0, or the row of its provider. */

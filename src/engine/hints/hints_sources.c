@@ -162,7 +162,7 @@ static void each_cell(struct engine_hints *hints,
 void hint_sources_turn(struct engine_hints *hints) {
 	if (hints->given == NULL)
 		return;
-	if (given_was_cut(hints->given))
+	if (given_was_cut(hints->given) || given_is_gone(hints->given))
 		hints->crowded = true;	/* another one */
 	else
 		each_cell(hints, turn_cell);
@@ -206,11 +206,15 @@ static uint64_t over_of(const struct generation *g, const struct generation_sour
 	return hints_transport(over);
 }
 
+bool hint_sources_lack_file(const struct engine_hints *hints) {
+	return hints->given == NULL && hints->generation->source_count > 0 &&
+	    !hints->generation->outbound_observe;
+}
+
 void hint_sources_begin(struct engine_hints *hints, struct hints_source sources[HINTS_SOURCES_MAX],
-    struct hints_table *table) {
+    struct hints_table *table, struct diag *diag) {
 	const struct generation *g = hints->generation;
 	char path[PATH_MAX + 8];
-	struct diag diag;
 
 	if (g->source_count == 0 && hints->given == NULL)
 		return;
@@ -224,7 +228,7 @@ void hint_sources_begin(struct engine_hints *hints, struct hints_source sources[
 	FAILPOINT();
 	if (g->source_count == 0 || g->outbound_observe)
 		return;
-	hints->given = given_make(path, hints->group, &diag);
+	hints->given = given_make(path, hints->group, diag);
 	if (hints->given == NULL)
 		return;
 	FAILPOINT();

@@ -74,6 +74,12 @@ bool given_was_cut(const struct given_out *given) {
 	    (uint64_t)status.st_size < sizeof(struct given_file);
 }
 
+bool given_is_gone(const struct given_out *given) {
+	struct stat status;
+
+	return fstat(given->fd, &status) != 0 || status.st_nlink == 0;
+}
+
 void given_free(struct given_out **given) {
 	if (*given != NULL) {
 		munmap((*given)->file, sizeof(struct given_file));

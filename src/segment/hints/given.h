@@ -37,6 +37,8 @@ uint64_t given_id(const struct given_out *given);
 void given_free(struct given_out **given);
 /* Has somebody cut it short?  Then nothing of it may be touched. */
 bool given_was_cut(const struct given_out *given);
+/* Or removed?  Then nobody finds it, though who has it open can go on. */
+bool given_is_gone(const struct given_out *given);
 void given_set_key(struct given_out *given, uint32_t row, uint32_t column, uint64_t key);
 uint32_t given_left(const struct given_out *given, uint32_t row, uint32_t column);
 void given_add(struct given_out *given, uint32_t row, uint32_t column, uint32_t count);

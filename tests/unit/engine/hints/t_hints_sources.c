@@ -2,6 +2,9 @@
 /* Sources that are warmed up, from the configuration to postern-lookup's answer, and back from the
  * log. */
 #include "tests/unit/test.h"
+
+#include <sys/stat.h>
+
 #include "engine/destination/sources.h"
 #include "engine/hints/hints_internal.h"
 #include "segment/destination/destinations.h"
@@ -239,6 +242,38 @@ TEST_IN(world_open, world_close, without_the_file_of_numbers_mail_goes_as_withou
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(send_to("a.example")->kind, HINTS_LANE);
 	assert_int_equal(send_to("new.example")->kind, HINTS_LANE);
+}
+
+/* Else mail would go as without sources until the next reload. */
+TEST_IN(world_open, world_close, a_file_of_numbers_that_was_removed_is_made_anew) {
+	char path[sizeof(world->path) + 8];
+
+	begin(ONE);
+	assert_int_equal(sent("a.example", "smtp-ip2", 5), 5);
+	snprintf(path, sizeof(path), "%s.given", world->path);
+	assert_int_equal(unlink(path), 0);
+	for (unsigned i = 0; i < 3; i++)
+		turn(S);
+	assert_int_equal(look(0).warm.sent, 5);
+	hints_reader_close(&world->reader);
+	world->reader = hints_reader_open(world->path);
+	assert_int_equal(sent_slowly("a.example", "smtp-ip2", 100), 45);
+}
+
+TEST_IN(world_open, world_close, that_the_file_of_numbers_cannot_be_made_is_told_once) {
+	char path[sizeof(world->path) + 16];
+
+	begin(ONE);
+	snprintf(path, sizeof(path), "%s.given.new", world->path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	publish(SITE);
+	assert_int_equal(try_turn(S), -1);
+	assert_int_equal(send_to("a.example")->kind, HINTS_LANE);
+	assert_int_equal(try_turn(S), 0);
+	assert_int_equal(rmdir(path), 0);
+	for (unsigned i = 0; i < 3; i++)
+		turn(S);
+	assert_int_equal(sent("a.example", "smtp-ip2", 1), 1);
 }
 
 TEST_IN(world_open, world_close, a_file_of_numbers_that_was_cut_is_made_anew) {
