@@ -437,7 +437,7 @@ struct told_table {
 
 /* Mail of a source that is warmed up, or of one provider by it (segment/hints/sources.h).  Of two
  * states that counts which the lowest bit of the serial names. */
-#define SEGMENT_SOURCES		1024	/* a power of two */
+#define SEGMENT_SOURCES		2048	/* a power of two, above all of a configuration */
 #define SOURCE_WORDS		7
 struct source_slot {
 	_Alignas(CACHE_LINE) struct lock lock;

@@ -2,10 +2,10 @@
 /*
  * PURPOSE  States of sources that are warmed up.
  * MODEL    A table of hashes that is never emptied: there are as many as sources and providers in
- *          the configuration.  Each slot has two states and a serial, whose lowest bit names the one
- *          that counts.
- * ERRORS   Where all places of a key are taken it has no state.  Whatever stands there is made sound
- *          by the law.
+ *          all configurations since the boot.  Each slot has two states and a serial, whose lowest
+ *          bit names the one that counts.
+ * ERRORS   Where all places are taken a key has no state.  Whatever stands there is made sound by
+ *          the law.
  * THREADS  Any, of any process.
  */
 #include "segment/hints/sources.h"
@@ -14,13 +14,15 @@
 
 #include "base/failpoint.h"
 #include "base/siphash.h"
+#include "config/generation/generation.h"
 #include "segment/file/internal.h"
+#include "segment/hints/given.h"
 
-#define PLACES		32U
 #define READ_TRIES	100
 #define KEPT_SET	(UINT64_C(1) << 63)
 #define KEPT_MOST	((UINT64_C(1) << 31) - 1)
 _Static_assert((SEGMENT_SOURCES & (SEGMENT_SOURCES - 1)) == 0, "a power of two");
+_Static_assert(SEGMENT_SOURCES >= 2 * GENERATION_SOURCES_MAX * GIVEN_ROWS, "for each, and another");
 
 static struct source_slot *slot_at(const struct segment *segment, uint64_t place) {
 	struct source_slot *slots = (void *)((char *)segment->header +
@@ -46,7 +48,7 @@ uint64_t source_key_of(const struct generation *generation, uint32_t number, uin
 }
 
 static struct source_slot *find(const struct segment *segment, uint64_t key) {
-	for (unsigned i = 0; i < PLACES; i++) {
+	for (unsigned i = 0; i < SEGMENT_SOURCES; i++) {
 		struct source_slot *slot = slot_at(segment, key + i);
 		uint64_t found = RELAXED(slot->key);
 
@@ -59,7 +61,7 @@ static struct source_slot *find(const struct segment *segment, uint64_t key) {
 }
 
 static struct source_slot *find_or_make(struct segment *segment, uint64_t key) {
-	for (unsigned i = 0; i < PLACES; i++) {
+	for (unsigned i = 0; i < SEGMENT_SOURCES; i++) {
 		struct source_slot *slot = slot_at(segment, key + i);
 		uint64_t found = 0;
 
