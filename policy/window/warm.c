@@ -9,6 +9,7 @@
 #include "policy/window/warm.h"
 
 #define SINCE_MOST_NS	(3650 * WARM_DAY_NS)
+#define ANSWERED_PART	4
 
 bool warm_settings_are_sound(const struct warm_settings *settings) {
 	if (settings->steps < 1 || settings->steps > WARM_STEPS_MAX || settings->plan[0] < 1)
@@ -69,7 +70,7 @@ static enum warm_verdict judge_day(const struct warm *warm,
 
 	if (is_throttled(warm, settings->back_throttled))
 		return warm->answered - warm->throttled > before ? WARM_THROTTLED : WARM_BACK;
-	if (warm->sent < settings->grow_used * number)
+	if (warm->sent < settings->grow_used * number || warm->answered < warm->sent / ANSWERED_PART)
 		return WARM_UNUSED;
 	return is_throttled(warm, settings->grow_throttled) ? WARM_THROTTLED : WARM_GREW;
 }

@@ -9,13 +9,15 @@
  * messages:
  *	back	the share back_throttled of them, or more, was throttled, and no more were
  *		accepted than by the step before: back to that
- *	grow	the share grow_used of the number was sent, and less than grow_throttled was
- *		throttled: the next step; after the last one, no number binds
+ *	grow	the share grow_used of the number was sent, a quarter of that was answered
+ *		(nobody may hear an address that is blocked), and less than grow_throttled
+ *		was throttled: the next step; after the last one, no number binds
  *	repeat	the same number, otherwise
  * A day that is bad so far ends early: once back_throttled is reached, no more goes than by
  * the step before.  So a step that is too high for the receiver costs that share at most, and
- * is repeated while it carries more than the one before.  Shares count from WARM_RESULTS results on.  After each `idle` of silence,
- * the number is half of what it was, or less: receivers forget, but not all at once.
+ * is repeated while it carries more than the one before.  Shares count from WARM_RESULTS
+ * results on.  After each `idle` of silence, the number is half of what it was, or less:
+ * receivers forget, but not all at once.
  *
  * Pure: time is an argument (ns of one clock that counts through suspend and is not set),
  * there is no memory but *warm.  The caller serialises changes.  Where a clock stepped back,

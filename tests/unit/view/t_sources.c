@@ -70,7 +70,7 @@ TEST_IN(open_site, close_site, each_state_has_a_word) {
 	    .throttled = 5, .step = 1 } });
 	has_state("a", "early", 0);
 	set(0, (struct source_state){ .warm = { .day_ns = now_ns - WARM_DAY_NS, .sent = 20,
-	    .verdict = WARM_UNUSED } });
+	    .answered = 5, .verdict = WARM_UNUSED } });
 	assert_true(seen("a").is_over);
 	has_state("a", "ready", 40);
 	set(1, (struct source_state){ .warm = { .day_ns = day_ns, .sent = 7, .step = 1,

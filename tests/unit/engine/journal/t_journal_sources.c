@@ -10,6 +10,7 @@
 #include "engine/journal/journal_keep.h"
 #include "engine/journal/journal_manual.h"
 #include "engine/journal/journal_restore.h"
+#include "engine/journal/journal_sources.h"
 #include "segment/file/internal.h"
 #include "segment/hints/hints.h"
 #include "segment/hints/sources.h"
@@ -187,6 +188,9 @@ TEST_IN(begin, end, counts_survive_a_reboot) {
 	}
 	assert_int_equal(look().warm.sent, 50);
 	/* 100 the next day */
+	for (unsigned i = 0; i < 13; i++)
+		engine_source_result(site.engine, site.generation, 0, SOURCE_OTHERS,
+		    &(struct source_result){ .counts = true }, now_ns);
 	pass(DAY);
 	turns(8);
 	assert_int_equal(sent(3), 3);
@@ -220,12 +224,15 @@ TEST_IN(begin, end, a_clock_that_was_set_back_ends_no_day) {
 TEST_IN(begin, end, a_state_that_was_lost_alone) {
 	turns(8);
 	assert_int_equal(sent(20), 20);
-	turns(4);
+	/* what was not released yet would count */
+	do
+		turns(4);
+	while (journal_sources_wait(site.engine));
 	wall_ns -= 30 * DAY;
 	lose_all(0, 0, false);
 	turns(4);
 	/* the clock of the boot tells the day; what is left of the file is known yet */
-	assert_in_range(look().warm.ends_ns - now_ns, DAY - 20 * S, DAY);
+	assert_in_range(look().warm.ends_ns - now_ns, DAY - HOUR, DAY);
 	assert_int_equal(look().warm.sent, 20);
 }
 
@@ -315,11 +322,11 @@ TEST_IN(begin, end, never_one_above_the_plan_through_kills_and_reboots) {
 			pass((int64_t)random_below(&random, 4) * HOUR);
 		turns(1 + random_below(&random, 4));
 		count(&day, went);
-		if (random_below(&random, 2) == 0)
+		if (random_below(&random, 8) > 0)
 			result_of(&random, went);
 		all += went;
 	}
 	assert_int_equal(damaged, 0);
 	/* about 25 days: it is used all the same */
-	assert_true(all > 1000);
+	assert_true(all > 700);
 }

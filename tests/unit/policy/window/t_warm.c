@@ -134,6 +134,22 @@ TEST_IN(begin, NULL, few_results_say_nothing) {
 	assert_true(look().is_cut);
 }
 
+/* Whose connections nobody takes has no results: each day would look good. */
+TEST_IN(begin, NULL, an_address_that_is_blocked_does_not_grow) {
+	warm_count(&warm, &settings, 50, now);
+	for (int i = 0; i < 11; i++)
+		warm_result(&warm, &settings, false, now, now);
+	assert_int_equal(warm_left(&warm, &settings, now + DAY), 50);
+	/* a quarter was answered */
+	warm_result(&warm, &settings, false, now, now);
+	assert_int_equal(warm_left(&warm, &settings, now + DAY), 100);
+	now += DAY;
+	assert_true(send(1, 0));
+	warm_count(&warm, &settings, 99, now);
+	now += DAY;
+	begins(100, WARM_UNUSED);
+}
+
 /* What was sent the day before says nothing of this one; late results count for a day until the
  * next begins. */
 TEST_IN(begin, NULL, results_are_of_their_day) {
@@ -243,6 +259,8 @@ TEST_IN(begin, NULL, what_is_left) {
 	/* as though the next day began now: 20 of 50 are less than 60 % */
 	assert_int_equal(warm_left(&warm, &settings, now + DAY), 50);
 	warm_count(&warm, &settings, 10, now);
+	for (int i = 0; i < 7; i++)
+		warm_result(&warm, &settings, false, now, now);
 	assert_int_equal(warm_left(&warm, &settings, now + DAY), 100);
 	/* what went though it might not */
 	warm_count(&warm, &settings, 25, now);
