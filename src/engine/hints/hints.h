@@ -76,7 +76,8 @@ struct hints_calls {
 	bool (*reload)(void *context, unsigned mta, uint64_t generation);
 	void *context;
 };
-/* `group`: that may read it (hints.group); (gid_t)-1: everybody.  -1 with *diag. */
+/* `group`: that may read it (hints.group); (gid_t)-1: everybody.  Takes the process's SIGBUS, as
+ * hints_reader_outlive_cuts.  -1 with *diag. */
 int engine_hints_open(struct engine_hints **hints, struct engine *engine, gid_t group,
     const struct hints_calls *calls, struct diag *diag);
 void engine_hints_close(struct engine_hints **hints);

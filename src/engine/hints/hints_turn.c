@@ -42,6 +42,8 @@ int engine_hints_open(struct engine_hints **hints, struct engine *engine, gid_t 
 		free(new);
 		return -1;
 	}
+	/* programs that may write the file of numbers of sources may cut it at any moment */
+	hints_reader_outlive_cuts();
 	*hints = new;
 	return 0;
 }

@@ -3,7 +3,7 @@
  * PURPOSE  Numbers that postern-lookup may use.
  * MODEL    A word for each source and provider, changed in one piece by whoever may write.  Beside it
  *          stands whose it is, for a keeper that comes after the one that made the file.
- * ERRORS   A file that was cut is not touched.
+ * ERRORS   A file that was cut is not touched; where it is cut at that moment, hints_guard.c.
  * THREADS  One in each process.
  */
 #include "segment/hints/given.h"
@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/relaxed.h"
+#include "segment/hints/hints_guard.h"
 
 #define GIVEN_MAGIC	UINT64_C(0x31564e4549475350)	/* "PSGIENV1" */
 
@@ -64,13 +65,14 @@ static struct given_out *map(int fd) {
 	}
 	given->file = file;
 	given->fd = fd;
+	given_guard(file, sizeof(struct given_file));
 	return given;
 }
 
 bool given_was_cut(const struct given_out *given) {
 	struct stat status;
 
-	return fstat(given->fd, &status) != 0 ||
+	return given_guard_was_cut(given->file) || fstat(given->fd, &status) != 0 ||
 	    (uint64_t)status.st_size < sizeof(struct given_file);
 }
 
@@ -82,6 +84,7 @@ bool given_is_gone(const struct given_out *given) {
 
 void given_free(struct given_out **given) {
 	if (*given != NULL) {
+		given_guard(NULL, 0);
 		munmap((*given)->file, sizeof(struct given_file));
 		close((*given)->fd);
 	}

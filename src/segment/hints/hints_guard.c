@@ -5,7 +5,7 @@
  *          mapping, and the read is made once more.  Nothing is jumped over: whoever was
  *          reading goes on, finds nothing that makes sense, and asks at the end.
  * ERRORS   A fault elsewhere ends the process, as without us.
- * THREADS  One.
+ * THREADS  One for each of the two mappings.
  */
 #include "segment/hints/hints_guard.h"
 
@@ -16,23 +16,31 @@
 
 #include "segment/hints/hints.h"
 
-static struct {
+struct guard {
 	char *volatile base;
 	volatile size_t bytes;
+	int access;
 	volatile sig_atomic_t was_cut;
-} guarded;
+};
+static struct guard guarded = { .access = PROT_READ }, numbers = { .access = PROT_READ | PROT_WRITE };
+
+static bool lay_zeros(struct guard *guard, const char *at) {
+	char *base = guard->base;
+
+	if (base == NULL || at < base || at >= base + guard->bytes ||
+	    mmap(base, guard->bytes, guard->access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+		MAP_NORESERVE, -1, 0) != base)
+		return false;
+	guard->was_cut = 1;
+	return true;
+}
 
 static void at_sigbus(int number, siginfo_t *info, void *context) {
-	const char *at = info->si_addr;
-	char *base = guarded.base;
 	int error = errno;
 
 	(void)context;
-	if (info->si_code > 0 && base != NULL && at >= base && at < base + guarded.bytes &&
-	    mmap(base, guarded.bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
-		MAP_NORESERVE, -1, 0) == base) {
-		guarded.was_cut = 1;
-	} else {
+	if (info->si_code <= 0 ||
+	    (!lay_zeros(&guarded, info->si_addr) && !lay_zeros(&numbers, info->si_addr))) {
 		(void)signal(number, SIG_DFL);
 		(void)raise(number);
 	}
@@ -48,13 +56,25 @@ void hints_reader_outlive_cuts(void) {
 	(void)sigaction(SIGBUS, &action, NULL);
 }
 
+static void guard_begin(struct guard *guard, void *base, size_t bytes) {
+	guard->base = NULL;
+	guard->bytes = bytes;
+	guard->was_cut = 0;
+	guard->base = base;
+}
+
 void hints_guard(void *base, size_t bytes) {
-	guarded.base = NULL;
-	guarded.bytes = bytes;
-	guarded.was_cut = 0;
-	guarded.base = base;
+	guard_begin(&guarded, base, bytes);
 }
 
 bool hints_guard_was_cut(void) {
 	return guarded.was_cut != 0;
+}
+
+void given_guard(void *base, size_t bytes) {
+	guard_begin(&numbers, base, bytes);
+}
+
+bool given_guard_was_cut(const void *base) {
+	return numbers.base == base && numbers.was_cut != 0;
 }

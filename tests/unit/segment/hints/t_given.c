@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "segment/hints/given.h"
+#include "segment/hints/hints.h"
 
 static char path[64], file[80];
 static struct given_out *given;
@@ -86,6 +87,22 @@ TEST_IN(begin, end, what_is_no_such_file) {
 	assert_null(given_open(path));
 	assert_int_equal(symlink("/dev/zero", file), 0);
 	assert_null(given_open(path));
+}
+
+/* It may be cut, and made longer again, between a look at its size and the next touch. */
+TEST_IN(begin, end, a_file_that_is_cut_at_any_moment_ends_nobody) {
+	hints_reader_outlive_cuts();
+	given_add(given, 0, 0, 5);
+	assert_int_equal(truncate(file, 0), 0);
+	assert_int_equal(given_left(given, 0, 0), 0);
+	given_add(given, 63, 15, 5);
+	given_set_key(given, 63, 15, 4711);
+	assert_int_equal(truncate(file, 100000), 0);
+	assert_true(given_was_cut(given));
+	assert_false(given_take(given, 63, 15));
+	/* another one is as whole as ever */
+	assert_int_equal(end(NULL) + begin(NULL), 0);
+	assert_false(given_was_cut(given));
 }
 
 /* Processes that take at once, and one that adds: all of them together get what there is. */
