@@ -11,20 +11,15 @@
 
 #include <string.h>
 
-#include "engine/destination/sources_internal.h"
 #include "engine/internal.h"
-
-uint64_t engine_source_key(const struct generation *generation, uint32_t number,
-    uint32_t provider) {
-	return source_key_of(generation, number, provider);
-}
+#include "segment/hints/sources.h"
 
 void engine_source_look(const struct engine *engine, const struct generation *generation,
     uint32_t number, uint32_t provider, int64_t now_ns, struct source_view *out) {
 	const struct generation_source *source = generation_source(generation, number);
 	struct source_state state;
 
-	(void)source_look(engine->segment, engine_source_key(generation, number, provider), &state);
+	(void)source_look(engine->segment, source_key_of(generation, number, provider), &state);
 	warm_look(&state.warm, &source->warm, now_ns, &out->warm);
 	out->left = warm_left(&state.warm, &source->warm, now_ns);
 	out->next_ns = out->left > 0 ? 0 : out->warm.ends_ns;
@@ -59,7 +54,7 @@ uint32_t engine_sources_ready(const struct engine *engine, const struct generati
 	for (uint32_t number = 0; number < generation->source_count; number++) {
 		struct source_state state;
 
-		(void)source_look(engine->segment, engine_source_key(generation, number, provider),
+		(void)source_look(engine->segment, source_key_of(generation, number, provider),
 		    &state);
 		ready = state.given < UINT32_MAX - ready ? ready + state.given : UINT32_MAX;
 	}
@@ -70,7 +65,7 @@ void engine_source_result(struct engine *engine, const struct generation *genera
     uint32_t number, uint32_t provider, const struct source_result *result, int64_t now_ns) {
 	struct source_held held;
 
-	if (!source_lock(engine->segment, engine_source_key(generation, number, provider), now_ns,
+	if (!source_lock(engine->segment, source_key_of(generation, number, provider), now_ns,
 		&held))
 		return;
 	if (result->log == 0 || held.state.log != result->log ||

@@ -155,7 +155,7 @@ static void each_cell(struct engine_hints *hints,
 	for (uint32_t number = 0; number < g->source_count; number++)
 		for (uint32_t row = 0; row < source_rows(g, number); row++)
 			each(hints, &(struct cell){ .row = row, .number = number,
-			    .key = engine_source_key(g, number, source_provider(row)),
+			    .key = source_key_of(g, number, source_provider(row)),
 			    .settings = &generation_source(g, number)->warm });
 }
 

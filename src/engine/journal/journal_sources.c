@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/siphash.h"
-#include "engine/destination/sources_internal.h"
 #include "engine/internal.h"
+#include "segment/hints/sources.h"
 
 struct note {
 	uint64_t key;
@@ -52,7 +52,7 @@ static void append(struct journal_keep *keep, const struct generation *g, uint32
 
 static bool write_one(struct note *note, struct journal_keep *keep, const struct generation *g,
     uint32_t number, uint32_t row, bool all) {
-	uint64_t key = engine_source_key(g, number, source_provider(row));
+	uint64_t key = source_key_of(g, number, source_provider(row));
 	struct source_state state;
 	uint64_t serial = source_look(keep->engine->segment, key, &state);
 
@@ -92,7 +92,7 @@ bool journal_sources_wait(struct engine *engine) {
 	for (uint32_t number = 0; number < g->source_count && state.reserved == state.given; number++)
 		for (uint32_t row = 0; row < source_rows(g, number) &&
 		     state.reserved == state.given; row++)
-			(void)source_look(engine->segment, engine_source_key(g, number,
+			(void)source_look(engine->segment, source_key_of(g, number,
 			    source_provider(row)), &state);
 	engine_unpin(engine, g);
 	return state.reserved != state.given;
