@@ -85,10 +85,10 @@ void engine_hints_close(struct engine_hints **hints);
 /* Follows windows, classes and results within one turn, and all destinations where
  * they or the configuration changed (at most four times a second, and never more than a
  * twentieth of the time).  Every 50 to 100 ms while anything changes, and when
- * engine_hints_rest_ns says; takes some microseconds for each destination that changed.  -1 with *diag: the file could not be written; it tries
- * again, and tells no more until that works. */
-int engine_hints_turn(struct engine_hints *hints, int64_t now_ns,
-    struct diag *diag);
+ * engine_hints_rest_ns says; takes some microseconds for each destination that changed.  -1 with
+ * *diag: the file, or that of numbers of sources, could not be written; it tries again, and tells
+ * no more until that works. */
+int engine_hints_turn(struct engine_hints *hints, int64_t now_ns, struct diag *diag);
 
 /* How long after a turn the next one is to come where nobody changes anything. */
 int64_t engine_hints_rest_ns(struct engine_hints *hints, int64_t now_ns);

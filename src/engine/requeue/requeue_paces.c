@@ -2,8 +2,8 @@
 /*
  * PURPOSE  Hands out mail that waits for its destination's pace (DESIGN section 16).
  * MODEL    While any waits, only such mail goes: each message has a pass, which is in the hints
- *          file a moment before the token is there that it is called up with.  The bucket of postern-lookup was empty when the first one
- *          was held: so ours is then, too.
+ *          file a moment before the token is there that it is called up with.  The bucket of
+ *          postern-lookup was empty when the first one was held: so ours is then, too.
  * ERRORS   A pass that does not get into the file: the message is called up all the same, and
  *          held once more.
  * THREADS  One.

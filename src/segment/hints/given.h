@@ -6,8 +6,8 @@
  * The keeper adds to it, and takes back.  Another file is made with each hints file, whose header
  * names it: what is left in the one before is taken back first.
  *
- * Whoever is in that group can write anything into it: to spend numbers, or to use more, as it could
- * by its answers alone.  What is read here is no more than a number that the keeper released.
+ * A program of that group can write anything into it: it can spend numbers or use more of them, as
+ * it could by wrong answers.  The keeper believes no more than it released.
  */
 #ifndef SEGMENT_GIVEN_H
 #define SEGMENT_GIVEN_H
