@@ -31,10 +31,22 @@ const char *warm_verdict_word(enum warm_verdict verdict) {
 	return words[verdict];
 }
 
-/* What no call has left, and clocks that stepped back. */
-static void warm_settle(struct warm *warm, const struct warm_settings *settings, int64_t now_ns) {
+/* A plan that is shorter than the one before is not passed by that. */
+static void plan_settle(struct warm *warm, const struct warm_settings *settings) {
+	if (warm->steps != 0 && warm->steps != settings->steps) {
+		if (warm->step >= warm->steps)
+			warm->step = (uint16_t)settings->steps;
+		else if (warm->step >= settings->steps)
+			warm->step = 0;
+	}
 	if (warm->step > settings->steps)
 		warm->step = 0;
+	warm->steps = (uint8_t)settings->steps;
+}
+
+/* What no call has left, and clocks that stepped back. */
+static void warm_settle(struct warm *warm, const struct warm_settings *settings, int64_t now_ns) {
+	plan_settle(warm, settings);
 	if (warm->verdict >= WARM_VERDICT_COUNT)
 		warm->verdict = WARM_NEW;
 	if (warm->throttled > warm->answered)
@@ -88,7 +100,7 @@ static void day_judge(struct warm *warm, const struct warm_settings *settings, i
 	int64_t silent_ns = now_ns - warm->day_ns - WARM_DAY_NS;
 	bool idle = settings->idle_ns > 0 && silent_ns >= settings->idle_ns;
 
-	warm->verdict = idle ? WARM_IDLE : (uint16_t)judge_day(warm, settings);
+	warm->verdict = idle ? WARM_IDLE : (uint8_t)judge_day(warm, settings);
 	for (; idle && silent_ns >= settings->idle_ns && warm->step > 0; silent_ns -= settings->idle_ns)
 		forget_half(warm, settings);
 	if (warm->verdict == WARM_BACK && warm->step > 0)
@@ -104,7 +116,8 @@ static bool is_day_over(const struct warm *warm, int64_t now_ns) {
 static void day_begin(struct warm *warm, const struct warm_settings *settings, int64_t now_ns) {
 	if (warm->sent > 0)
 		day_judge(warm, settings, now_ns);
-	*warm = (struct warm){ .day_ns = now_ns, .step = warm->step, .verdict = warm->verdict };
+	*warm = (struct warm){ .day_ns = now_ns, .step = warm->step, .verdict = warm->verdict,
+		.steps = warm->steps };
 }
 
 /* --- from outside ----------------------------------------------------------------------- */

@@ -17,7 +17,8 @@
  * the step before.  So a step that is too high for the receiver costs that share at most, and
  * is repeated while it carries more than the one before.  Shares count from WARM_RESULTS
  * results on.  After each `idle` of silence, the number is half of what it was, or less:
- * receivers forget, but not all at once.
+ * receivers forget, but not all at once.  With another plan, the step is the one at the same
+ * place, or the first one where there is none; all of a plan that was passed stays passed.
  *
  * Pure: time is an argument (ns of one clock that counts through suspend and is not set),
  * there is no memory but *warm.  The caller serialises changes.  Where a clock stepped back,
@@ -60,7 +61,8 @@ struct warm {
 	uint32_t answered;	/* of these */
 	uint32_t throttled;
 	uint16_t step;		/* of the plan; settings->steps: all of it was passed */
-	uint16_t verdict;	/* enum warm_verdict */
+	uint8_t verdict;	/* enum warm_verdict */
+	uint8_t steps;		/* settings->steps when it was counted last; 0: not known */
 };
 _Static_assert(sizeof(struct warm) == 24, "three words");
 

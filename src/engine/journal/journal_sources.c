@@ -153,7 +153,7 @@ static bool take_record(const struct sources_restore *r, const struct journal_fr
 		return true;
 	held.state = (struct source_state){ .warm = { .sent = record.sent,
 		.answered = record.answered, .throttled = record.throttled,
-		.step = (uint16_t)record.step, .verdict = (uint16_t)record.verdict } };
+		.step = (uint16_t)record.step, .verdict = (uint8_t)record.verdict } };
 	warm_restore(&held.state.warm, &source->warm, age_of(r, &record), r->now_ns);
 	/* as though all of it had been released, to a file that is gone */
 	held.state.reserved = held.state.given = record.ahead;

@@ -196,6 +196,25 @@ TEST_IN(begin, NULL, a_warm_source_forgets_too) {
 	begins(200, WARM_IDLE);
 }
 
+/* A plan of two numbers is not passed by a source that had got to the third of another one. */
+TEST_IN(begin, NULL, a_shorter_plan_does_not_free_a_source) {
+	pass(50, 0);
+	pass(100, 0);
+	begins(200, WARM_GREW);
+	settings.steps = 2;
+	assert_int_equal(warm_left(&warm, &settings, now), 49);
+	assert_int_equal(look().number, 50);
+	/* one that passed its plan stays free with a longer one, until a day is bad */
+	warm = (struct warm){ 0 };
+	pass(50, 0);
+	pass(100, 0);
+	assert_true(send(500, 0));
+	settings.steps = 4;
+	assert_int_equal(warm_left(&warm, &settings, now), UINT32_MAX);
+	settings.steps = 1;
+	assert_int_equal(warm_left(&warm, &settings, now), UINT32_MAX);
+}
+
 TEST_IN(begin, NULL, a_clock_that_is_set_back) {
 	now = 100 * DAY;
 	assert_true(send(50, 0));
@@ -343,7 +362,8 @@ TEST_IN(begin, NULL, any_bytes) {
 		warm = (struct warm){ .day_ns = (int64_t)random_next(&random),
 			.sent = (uint32_t)random_next(&random), .answered = (uint32_t)random_next(&random),
 			.throttled = (uint32_t)random_next(&random), .step = (uint16_t)random_next(&random),
-			.verdict = (uint16_t)random_next(&random) };
+			.verdict = (uint8_t)random_next(&random),
+			.steps = (uint8_t)random_next(&random) };
 		if (random_below(&random, 2) == 0)
 			warm.day_ns = random_below(&random, 100) * HOUR;
 		for (int i = 0; i < 5; i++) {
