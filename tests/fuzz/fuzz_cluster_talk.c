@@ -492,6 +492,7 @@ static void clean_up(struct cluster *cluster) {
 	engine_unpin(cluster->engine, cluster->started);
 	event_free(cluster->tick);
 	event_base_free(cluster->base);
+	free(cluster);	/* the role keeps it until it ends */
 	tick = NULL;
 }
 
