@@ -138,7 +138,8 @@ static void find_transport(const struct generation *g, const struct delivery *d,
 }
 
 /* "TRANSPORT/smtp": the source that is warmed up by it, and 1; or 0. */
-static uint32_t source_of(const struct generation *g, struct span name) {
+static __attribute__((noinline, cold)) uint32_t source_of(const struct generation *g,
+    struct span name) {
 	static const char end[] = "/smtp";
 	size_t length = name.length < sizeof(end) ? 0 : name.length - (sizeof(end) - 1);
 
