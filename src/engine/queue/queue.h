@@ -222,6 +222,7 @@ enum queue_wait {
 	QUEUE_WAITS_RETRY,	/* it failed: until due_ns */
 	QUEUE_WAITS_SUSPENDED,	/* its destination is dead or held: until due_ns */
 	QUEUE_WAITS_WINDOW,	/* its destination has as many deliveries as it may */
+	QUEUE_WAITS_PACE,	/* for the next token of its destination's pace */
 	QUEUE_WAITS_CLASS,	/* its class has as many sessions as it may, or is held */
 	QUEUE_WAITS_STALLED,	/* its destination: a run stalls there, or one tries it */
 	QUEUE_WAITS_LOCKED,	/* somebody else had the message: until due_ns */
@@ -229,7 +230,7 @@ enum queue_wait {
 	QUEUE_WAITS_PAUSED,	/* nothing of its mail server is run: until due_ns */
 	QUEUE_WAIT_COUNT
 };
-/* "turn", "running", "message", "retry", "suspended", "window", "class", "stalled",
+/* "turn", "running", "message", "retry", "suspended", "window", "pace", "class", "stalled",
  * "locked", "read", "paused" */
 const char *queue_wait_word(enum queue_wait wait);
 

@@ -155,6 +155,7 @@ struct dest {
 	uint64_t ok, failed;		/* as last looked at */
 	int64_t good_ns, bad_ns;	/* when these rose; 0: never */
 	int64_t looked_ns, until_ns, blocked_ns, resumed_ns;
+	int64_t pace_ns;		/* its next token comes then, as last looked at; 0: none is awaited */
 	int64_t back_ns;		/* when it came back; 0: never */
 	int64_t slow_ns;		/* until then it goes alone, with the site's time limits */
 };

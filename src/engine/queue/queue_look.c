@@ -72,16 +72,17 @@ static void look_at_pace(struct queue *queue, struct dest *d) {
 	d->canary = d->canary && d->tokens > 0;
 	if (taken + d->tokens < d->window)
 		d->window = taken + d->tokens;
-	if (d->tokens == 0 && d->blocked_ns < queue->now_ns + tokens.wait_ns)
-		d->blocked_ns = queue->now_ns + tokens.wait_ns;
+	if (d->tokens == 0)
+		d->pace_ns = queue->now_ns + tokens.wait_ns;
 }
 
-/* TURN, SUSPENDED or WINDOW. */
+/* TURN, SUSPENDED, PACE or WINDOW. */
 static enum queue_wait look_at_window(struct queue *queue, struct dest *d) {
 	struct window_view view;
 	bool stopped;
 
 	d->tokens = UINT32_MAX;
+	d->pace_ns = 0;
 	if (d->owner.kind == DESTINATION_NONE)
 		return QUEUE_WAITS_FOR_TURN;
 	(void)windows_view(queue->engine, queue->generation, &d->owner, queue->now_ns, &view);
@@ -103,6 +104,8 @@ static enum queue_wait look_at_window(struct queue *queue, struct dest *d) {
 	}
 	if (view.pace.interval_ns != 0)
 		look_at_pace(queue, d);
+	if (queue->now_ns < d->pace_ns)
+		return QUEUE_WAITS_PACE;
 	return queue_room(d) == 0 || queue->now_ns < d->blocked_ns ? QUEUE_WAITS_WINDOW :
 	    QUEUE_WAITS_FOR_TURN;
 }
@@ -225,6 +228,17 @@ static void conclude_look(struct queue *queue, struct dest *d, enum queue_wait w
 	queue_note_changed(queue, d);
 }
 
+/* Until then it is shut, unless something changes; 0: it is not by time. */
+static int64_t opens_ns(const struct dest *d) {
+	return d->blocked_ns > d->pace_ns ? d->blocked_ns : d->pace_ns;
+}
+
+/* When that is, it is looked at again. */
+static void watch_opening(struct queue *queue, const struct dest *d) {
+	if (opens_ns(d) > queue->now_ns && opens_ns(d) < queue->watch_ns)
+		queue->watch_ns = opens_ns(d);
+}
+
 enum queue_wait queue_look(struct queue *queue, struct dest *d) {
 	enum queue_wait wait = look_at_window(queue, d), class;
 
@@ -243,9 +257,8 @@ enum queue_wait queue_look(struct queue *queue, struct dest *d) {
 	if (wait == QUEUE_WAITS_FOR_TURN &&
 	    (d->stalls > 0 || ((queue_is_doubtful(d) || queue_is_unknown(d)) && d->tries > 0)))
 		wait = QUEUE_WAITS_STALLED;
-	if (wait != QUEUE_WAITS_FOR_TURN && queue->now_ns < d->blocked_ns &&
-	    d->blocked_ns < queue->watch_ns)
-		queue->watch_ns = d->blocked_ns;
+	if (wait != QUEUE_WAITS_FOR_TURN)
+		watch_opening(queue, d);
 	conclude_look(queue, d, wait);
 	return (enum queue_wait)d->wait;
 }
@@ -276,9 +289,8 @@ void queue_look_at_watched(struct queue *queue) {
 		else if (dest_stays(d, nothing_changed, queue->now_ns))
 			continue;
 		else if (d->suspended || queue->now_ns - d->looked_ns >= WATCH_NS ||
-		    d->looked_ns == 0 || d->blocked_ns > d->looked_ns)
+		    d->looked_ns == 0 || opens_ns(d) > d->looked_ns)
 			(void)queue_look(queue, d);
-		if (d->blocked_ns > queue->now_ns && d->blocked_ns < queue->watch_ns)
-			queue->watch_ns = d->blocked_ns;
+		watch_opening(queue, d);
 	}
 }

@@ -63,3 +63,28 @@ TEST_IN(NULL, tear_down, a_message_takes_one_token_whatever_its_recipients) {
 	assert_true(world_drain(10 * S));
 	assert_int_equal(world.servers[0].got - before, 50);
 }
+
+static void limit_pace(int64_t pace_ns) {
+	const struct by_hand limit = { .verb = MANUAL_LIMIT, .name = "d1.example", .name_length = 10,
+		.window = BY_HAND_UNSET, .ceiling = BY_HAND_UNSET, .pace_ns = pace_ns };
+	struct window_owner owner;
+
+	assert_int_equal(windows_by_hand(world.site.engine, world.site.generation, &limit,
+	    world.now_ns, &owner), BY_HAND_DONE);
+}
+
+/* Six an hour: the next would go in ten minutes, a second after that has ended it goes. */
+TEST_IN(NULL, tear_down, mail_goes_at_once_when_a_slow_pace_ends) {
+	unsigned before;
+
+	begin();
+	before = world.servers[1].got;
+	limit_pace(600 * S);
+	for (unsigned i = 0; i < 8; i++)
+		(void)world_mail("d1.example");
+	world_run(world.now_ns + 5 * S);
+	assert_in_range(world.servers[1].got - before, 0, 1);
+	limit_pace(-1);
+	world_run(world.now_ns + 2 * S);
+	assert_int_equal(world.servers[1].got - before, 8);
+}
