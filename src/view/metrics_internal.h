@@ -49,4 +49,9 @@ enum metrics_source_value { METRICS_SOURCE_NUMBER, METRICS_SOURCE_SENT, METRICS_
 	METRICS_SOURCE_THROTTLED };
 void metrics_sources(struct scrape *scrape, enum metrics_source_value which);
 
+/* --- how long mail takes (metrics_delays.c) ---------------------------------------- */
+
+void metrics_delays(struct scrape *scrape);
+void metrics_waiting(struct scrape *scrape);
+
 #endif

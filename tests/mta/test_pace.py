@@ -8,6 +8,7 @@ import re
 import signal
 import time
 
+from lib import web
 from lib.outbound import REMOTE, Outbound
 from lib.pace import rate, worst
 from lib.postern import one_class
@@ -45,7 +46,7 @@ class World:
         self.test = test
         self.sink = Sink(test, list(HOSTS), REMOTE)
         self.site = Outbound(test, PORT, [one_class("all", 10000)], settings=SETTINGS,
-                             main=PATIENT)
+                             main=PATIENT, metrics=True)
         self.postfix = self.site.postfix
         self.fresh()
         for name in ("paced.example", "other.example"):
@@ -83,15 +84,30 @@ def judge(test, world, count, text, least=None):
         test.check(kept >= least * PER_MINUTE, f"{text}: at {kept:.0f} a minute")
 
 
+def delays():
+    """Deliveries, those within a second, and seconds of all."""
+    name, got = "postern_delivery_delay_seconds", web.metrics()
+    return (got[f"{name}_count", "provider", "other"],
+            got[f"{name}_bucket", "le", "1", "provider", "other"],
+            got[f"{name}_sum", "provider", "other"])
+
+
 def steady(test, world, count):
     """All at once, others beside it."""
+    told, oldest = delays(), ("postern_waiting_oldest_seconds", "reason", "pace")
     world.send(count, "one")
     world.postfix.send(PORT, "other.example", 30)
     test.within(5, lambda: len(world.sink.delivered) - len(world.paced()) == 30,
                 "mail for others is not held")
     test.wait_for(lambda: len(world.deferred()) >= count - BURST - 3, "the rest waits")
     world.send(3, "late")
+    test.wait_for(lambda: 1 <= web.metrics()[oldest] < 60, "metrics have the age of the oldest")
     test.wait_for(lambda: len(world.paced()) >= count + 3, "all is delivered", 60)
+    test.wait_for(lambda: web.metrics()[oldest] == 0, "nothing waits")
+    test.wait_for(lambda: delays()[0] - told[0] == count + 33, "the delay of each is counted")
+    got = delays()
+    test.check(got[1] - told[1] >= 30 and got[2] > told[2] and got[1] < got[0],
+               "some took longer than a second")
     judge(test, world, count + 3, "steady", 0.9)
     late = [n for n, address in enumerate(world.paced()) if "late" in address]
     test.check(min(late) >= count - 3, f"the oldest went first: the last ones were {late}")

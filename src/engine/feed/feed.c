@@ -25,6 +25,7 @@
 #include "engine/hints/hints.h"
 #include "segment/destination/destinations.h"
 #include "segment/destination/shared.h"
+#include "segment/file/delays.h"
 #include "segment/file/feed_position.h"
 #include "segment/hints/lane_uses.h"
 
@@ -436,6 +437,20 @@ static void count_class(struct engine *engine, enum result_class class) {
 	engine_count(engine, counters[class], 1);
 }
 
+/* What a remote took, for metrics; not a content filter. */
+static void note_delay(struct engine *engine, const struct feed_result *result) {
+	const struct generation *generation = result->generation;
+	const struct judgement *judgement = result->judgement;
+	const struct delivery *d = result->delivery;
+
+	if (d->status != DELIVERY_SENT || d->delay_ms < 0 || d->agent != AGENT_SMTP ||
+	    judgement->owner.kind == DESTINATION_NONE ||
+	    (judgement->mta < generation->mta_count &&
+	    !has_port(&generation->mtas[judgement->mta], d->relay_port)))
+		return;
+	delay_note(engine->segment, delay_row(generation, judgement->owner.provider), d->delay_ms);
+}
+
 /* Sendmail has taken it and put it into its queue: nothing was tried yet. */
 static bool is_acceptance(const struct delivery *d) {
 	static const char words[] = "queued";
@@ -493,6 +508,7 @@ struct feed_outcome engine_feed_delivery(struct engine *engine,
 	} else {
 		count_class(engine, judgement->reply.class);
 		note_lane(engine, &result);
+		note_delay(engine, &result);
 	}
 	return outcome;
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "engine/feed/feed_internal.h"
+#include "segment/file/delays.h"
 
 uint64_t feed_hash(const struct feed_memory *memory, const void *data, size_t length) {
 	uint64_t hash = siphash13(&memory->engine->segment->header->key, data, length);
@@ -65,6 +66,7 @@ static bool take_up(struct feed_memory *memory, const struct generation *generat
 	memory->judge = judge;
 	memory->generation = generation;
 	memory->given_up = 0;
+	delays_take_up(memory->engine->segment, generation);
 	return true;
 }
 

@@ -232,10 +232,11 @@ void requeue_look(struct requeue *requeue, const struct generation *generation,
 		    whose(requeue, d), owner);
 	if (owner->kind == DESTINATION_NONE) {
 		*view = (struct window_view){ .observed = true };
+		d->observed = true;
 		return;
 	}
 	(void)windows_view(requeue->engine, generation, owner, now_ns, view);
-	view->observed = windows_observed(generation, owner);
+	view->observed = d->observed = windows_observed(generation, owner);
 	d->ready = !d->by_sources ? UINT32_MAX :
 	    engine_sources_ready(requeue->engine, generation, owner->provider);
 	d->down = view->window == 0 || d->ready == 0 ||
@@ -398,6 +399,7 @@ int64_t requeue_turn(struct requeue *requeue, const struct generation *generatio
 		if (at_ns < next_ns)
 			next_ns = at_ns;
 	}
+	requeue_note_oldest(requeue, now_ns);
 	going_ns = requeue_pace_turn(requeue, generation, now_ns);
 	if (going_ns < next_ns)
 		next_ns = going_ns;

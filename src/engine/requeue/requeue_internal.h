@@ -62,6 +62,7 @@ struct requeue_destination {
 	char name[REQUEUE_NAME_MAX + 1];
 	bool used;
 	bool down;		/* nothing may go there, when it was looked at last */
+	bool observed;		/* observe mode holds nothing of it */
 	bool was_paced;		/* its pace held mail; then, and while that waits: */
 	bool is_paced;		/* only mail goes that tokens are taken for here */
 	struct paced_slot *waits;	/* or NULL: no room */
@@ -181,6 +182,7 @@ struct requeue {
 	struct siphash_key pass_key;
 	struct requeue_going going[REQUEUE_GOING];
 	uint32_t going_count;
+	int64_t oldest_again_ns;	/* when the oldest is looked for again */
 	uint32_t cursor;		/* destination that the next turn begins with */
 };
 
@@ -201,6 +203,11 @@ int64_t requeue_remembered_until_ns(struct requeue *requeue, const struct requeu
 /* A pause, longer each time until something gets through; messages that were handed out
  * together make one. */
 void requeue_pause(struct requeue_destination *d, int64_t now_ns);
+
+/* --- requeue_oldest.c ---------------------------------------------------------------- */
+
+/* Tells the metrics since when the oldest waits: with each turn. */
+void requeue_note_oldest(struct requeue *requeue, int64_t now_ns);
 
 /* --- requeue_paces.c ----------------------------------------------------------------- */
 

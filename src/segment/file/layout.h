@@ -302,6 +302,25 @@ struct timing_record {
 };
 _Static_assert(sizeof(struct timing_record) == 192, "three cache lines");
 
+/* How long deliveries to one provider took (delays.h). */
+#define SEGMENT_DELAYS	64
+#define DELAY_BUCKETS	13
+struct delay_record {
+	_Atomic uint64_t key;		/* of its name; 0: nobody's */
+	_Atomic uint64_t buckets[DELAY_BUCKETS];
+	_Atomic uint64_t sum_ms;
+	uint64_t reserved;
+};
+_Static_assert(sizeof(struct delay_record) == 128, "two cache lines");
+
+/* Why mail waits by our word. */
+enum waiting_kind {
+	WAITING_PACE,
+	WAITING_WARM,		/* for a number of a source that is warmed up */
+	WAITING_WINDOW,
+	WAITING_KINDS
+};
+
 /* What the witness learned of one listener: (number, service port). */
 struct listener_record {
 	_Atomic uint32_t key;		/* 0: free; listener << 16 | port, + 1 << 31 */
@@ -573,6 +592,8 @@ struct segment_header {
 	_Atomic int64_t keeper_rest_ns;	/* its next heartbeat comes so long after the last one */
 	/* A role's place, as in roles[]. */
 	_Alignas(64) struct timing_record timings[SEGMENT_ROLES_MAX][TIMING_KINDS];
+	_Alignas(64) struct delay_record delays[SEGMENT_DELAYS];
+	_Atomic int64_t waiting_ns[WAITING_KINDS];	/* when the oldest arrived; 0: none waits */
 };
 
 #endif

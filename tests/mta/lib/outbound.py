@@ -2,6 +2,7 @@
 """A Postfix whose outbound mail Postern counts and holds, as conf/ attaches it."""
 import subprocess
 
+from lib import web
 from lib.postern import Postern, build_directory, substitute
 from lib.postfix import Postfix, conf_hints
 
@@ -25,11 +26,12 @@ class Outbound:
     """Both, running.  `classes`: those of the configuration, and no others; `services`:
     more lines of master.cf; `main`: settings of main.cf; `mta`, `settings`: of the
     mail server and of the whole in postern.conf; `others`: more mail servers there;
-    `name`: of this one, where there are several; `group`: hints.group."""
+    `name`: of this one, where there are several; `group`: hints.group;
+    `metrics`: they are served."""
 
     def __init__(self, test, port, classes=(), services=(), main="", mta="", settings="",
-                 name="A", others="", group=None):
-        self.test, self.name, self.group = test, name, group
+                 name="A", others="", group=None, metrics=False):
+        self.test, self.name, self.group, self.metrics = test, name, group, metrics
         postern = "postern" if name == "A" else f"postern-{name}"
         self.state = test.directory / postern / "shared/state"
         self.lookup = build_directory() / "postern-lookup"
@@ -55,6 +57,8 @@ class Outbound:
         text = substitute(text, r"^outbound *= .*?;\s*};", "outbound = { observe = false; };")
         text = substitute(text, r"^classes *= *\(.*\);\s*\Z",
                           "classes = (\n" + ",\n".join(classes) + ");\n")
+        if self.metrics:
+            text = web.listening()(text)
         if self.group:
             text += f'hints = {{ group = "{self.group}"; }};\n'
         return text + (

@@ -4,6 +4,7 @@
 #include "tests/unit/test.h"
 
 #include "segment/destination/states.h"
+#include "segment/file/delays.h"
 #include "segment/file/timings.h"
 #include "tests/unit/view/metrics_site.h"
 #include "view/health.h"
@@ -87,6 +88,42 @@ TEST_IN(open_site, close_site, times_are_a_histogram) {
 	expect("postern_decision_duration_seconds_sum{kind=\"milter\"} 3.000002901");
 	expect("postern_decision_duration_seconds_count{kind=\"milter\"} 4");
 	expect("postern_decision_duration_seconds_count{kind=\"policy\"} 0");
+}
+
+static int open_with_providers(void **state) {
+	site_providers = "version = 1;\nproviders = ( { name = \"google\"; relays = [ \"*.g.example\" ]; },\n"
+	    "{ name = \"idle\"; relays = [ \"*.i.example\" ]; } );\n";
+	return open_site(state);
+}
+
+static int close_with_providers(void **state) {
+	site_providers = NULL;
+	return close_site(state);
+}
+
+TEST_IN(open_with_providers, close_with_providers, delays_are_a_histogram_of_each_provider) {
+	uint32_t google = generation_find_provider(site.generation, "google", 6);
+
+	assert_int_not_equal(google, GENERATION_NO_PROVIDER);
+	scrape();
+	expect("postern_delivery_delay_seconds_count{provider=\"other\"} 0");
+	assert_int_equal(count("postern_delivery_delay_seconds_count"), 1);
+	delays_take_up(site.segment, site.generation);
+	delay_note(site.segment, 0, 1000);
+	delay_note(site.segment, 0, 1001);
+	delay_note(site.segment, delay_row(site.generation, google), INT64_C(604800001));
+	scrape();
+	expect("postern_delivery_delay_seconds_bucket{provider=\"other\",le=\"1\"} 1");
+	expect("postern_delivery_delay_seconds_bucket{provider=\"other\",le=\"5\"} 2");
+	expect("postern_delivery_delay_seconds_sum{provider=\"other\"} 2.001");
+	expect("postern_delivery_delay_seconds_bucket{provider=\"google\",le=\"604800\"} 0");
+	expect("postern_delivery_delay_seconds_bucket{provider=\"google\",le=\"+Inf\"} 1");
+	expect("postern_delivery_delay_seconds_count{provider=\"google\"} 1");
+	assert_int_equal(count("postern_delivery_delay_seconds_count"), 2);
+	expect("postern_waiting_oldest_seconds{reason=\"pace\"} 0.000000000");
+	waiting_note(site.segment, WAITING_WARM, clock_now_ns() - 100 * NS_PER_SECOND);
+	scrape();
+	assert_non_null(strstr(text, "postern_waiting_oldest_seconds{reason=\"warm-up\"} 100."));
 }
 
 static void learn(const char *name, bool dead) {

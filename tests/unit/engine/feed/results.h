@@ -29,6 +29,7 @@ struct line {
 	const char *program;		/* NULL: "postfix/smtp" */
 	uint16_t dsn;			/* 2, 4, 5; 0: by the status */
 	int64_t took_ms;
+	int64_t delay_ms;
 	uint32_t conn_use;		/* 0: 1 */
 	unsigned mta;			/* number of the mail server whose log it stands in */
 	struct feed_origin origin;
@@ -52,7 +53,7 @@ static inline bool feed_line(const struct line *line) {
 		.domain = span_of(line->domain), .relay_name = span_of(line->relay_name),
 		.text = span_of(line->text), .recipients = 1,
 		.conn_use = line->conn_use == 0 ? 1 : line->conn_use,
-		.delays_ms = { 10, 10, 0, line->took_ms },
+		.delay_ms = line->delay_ms, .delays_ms = { 10, 10, 0, line->took_ms },
 	};
 
 	snprintf(recipient, sizeof(recipient), "user@%s", line->domain);

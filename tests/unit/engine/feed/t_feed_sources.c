@@ -3,6 +3,7 @@
 #include "tests/unit/test.h"
 #include "engine/destination/sources.h"
 #include "segment/destination/destinations.h"
+#include "segment/file/delays.h"
 #include "segment/hints/sources.h"
 #include "tests/unit/engine/feed/results.h"
 
@@ -80,6 +81,35 @@ TEST_IN(begin, close_site, accepted_and_throttled_are_counted) {
 	take(NULL, "postfix/retry", DELIVERY_DEFERRED, "Postern: warm-up of ip2: the number of the "
 	    "day is used", 0);
 	counts("", 4, 3, 2);
+}
+
+static void takes_s(const char *relay_name, uint16_t port, enum delivery_status status,
+    int64_t seconds, uint64_t offset) {
+	(void)feed_line(&(struct line){ .domain = "d.example", .relay_name = relay_name, .port = port,
+		.relay = "192.0.2.1", .status = status, .text = accepted, .took_ms = 50,
+		.delay_ms = seconds * 1000, .origin = { .log = offset == 0 ? 0 : 7, .offset = offset } });
+}
+
+TEST_IN(begin, close_site, delays_are_counted_by_provider) {
+	uint32_t big = generation_find_provider(site.generation, "big", 3);
+	struct delays delays;
+
+	takes_s("mx.big.example", 0, DELIVERY_SENT, 60, 100);
+	takes_s("mx.big.example", 0, DELIVERY_SENT, 61, 200);
+	takes_s("mx.example.net", 0, DELIVERY_SENT, 2, 300);
+	/* told again, not delivered, taken by a content filter, not told */
+	takes_s("mx.big.example", 0, DELIVERY_SENT, 60, 100);
+	takes_s("mx.big.example", 0, DELIVERY_DEFERRED, 60, 400);
+	takes_s("mx.big.example", 10024, DELIVERY_SENT, 60, 500);
+	takes_s("mx.big.example", 0, DELIVERY_SENT, -1, 600);
+	assert_true(delays_read(site.segment, delay_row(site.generation, big), "big", &delays));
+	assert_int_equal(delays.count, 2);
+	assert_int_equal(delays.buckets[3], 1);
+	assert_int_equal(delays.buckets[4], 1);
+	assert_int_equal(delays.sum_ms, 121000);
+	assert_true(delays_read(site.segment, 0, DELAY_OTHER, &delays));
+	assert_int_equal(delays.count, 1);
+	assert_int_equal(delays.buckets[1], 1);
 }
 
 TEST_IN(begin, close_site, a_provider_counts_by_itself) {

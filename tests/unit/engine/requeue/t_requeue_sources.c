@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 /* Mail that waits for a number of a source that is warmed up. */
 #include "tests/unit/test.h"
+#include "segment/file/delays.h"
 #include "tests/unit/engine/requeue/requeue_world.h"
 
 #define TEXT	"Postern: warm-up of ip2: the number of the day is used"
@@ -43,6 +44,37 @@ TEST_IN(begin_sources, end, it_waits_until_there_is_a_number) {
 	sources_ready = 100;
 	pass(2 * S);
 	assert_int_equal(out_count, 10);
+}
+
+static void oldest_s(int64_t of_pace, int64_t warm, int64_t window) {
+	assert_int_equal(waiting_age_ns(&segment, WAITING_PACE, now_ns), of_pace * S);
+	assert_int_equal(waiting_age_ns(&segment, WAITING_WARM, now_ns), warm * S);
+	assert_int_equal(waiting_age_ns(&segment, WAITING_WINDOW, now_ns), window * S);
+}
+
+TEST_IN(begin_sources, end, the_age_of_the_oldest_is_told) {
+	window_is("down.example", 0);
+	pass(S);
+	oldest_s(0, 0, 0);
+	/* each is 60 s old */
+	held_for("AAAA0001", "u1@w.example", TEXT);
+	failed("AAAA0002", "down.example", 90 * S);
+	failed("AAAA0003", "down.example", 300 * S);
+	failed("AAAA0004", "up.example", 900 * S);	/* waits for Postfix's own schedule */
+	pass(10 * S);
+	oldest_s(0, 70, 310);
+	find("down.example", 12)->observed = true;
+	pass(10 * S);
+	oldest_s(0, 80, 0);
+	find("down.example", 12)->observed = false;
+	(void)requeue_removed(requeue, 0, span("AAAA0003"));
+	pass(10 * S);
+	oldest_s(0, 90, 120);
+	for (unsigned i = 1; i <= 4; i++)
+		(void)requeue_removed(requeue, 0, span((const char *[]){ "", "AAAA0001", "AAAA0002",
+		    "AAAA0003", "AAAA0004" }[i]));
+	pass(2 * S);
+	oldest_s(0, 0, 0);
 }
 
 TEST_IN(begin_sources, end, what_is_held_once_more_waits_again) {
