@@ -34,6 +34,9 @@ static const char *const features[] = {
 #ifdef WITH_CLUSTER
 	"cluster",
 #endif
+#ifdef WITH_PACE
+	"pace",
+#endif
 #ifdef WITH_QUEUE
 	"queue",
 #endif
