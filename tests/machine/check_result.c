@@ -25,6 +25,18 @@ void check_result_begins(const struct mail_line *line) {
 	before.ordered_ns = orders_ordered_ns(line->domain);
 }
 
+/* Nobody asked the site: that is no answer of it, neither yes nor no. */
+static void check_unknown(const struct mail_line *line, const struct window *was,
+    const struct window *is) {
+	if (was->state == WINDOW_DEAD && fibers_now_ns() < was->until_ns && !window_is_shut(is))
+		world_fail("unknown", "%s was suspended, and an address that is unknown revives it",
+		    mail_domain(line->domain));
+	if (was->state == is->state && !window_is_shut(was) && !was->canary_out &&
+	    (was->refused_run != is->refused_run || was->calm != is->calm))
+		world_fail("unknown", "an address that is unknown counts for %s",
+		    mail_domain(line->domain));
+}
+
 void check_result(const struct mail_line *line) {
 	const struct window *was = &before.window.state.window, *is;
 	struct destination_window after;
@@ -42,9 +54,11 @@ void check_result(const struct mail_line *line) {
 	    !window_is_shut(was) && window_is_shut(is))
 		world_fail("echo", "%s was resumed, and what began before suspends it again",
 		    mail_domain(line->domain));
+	if (line->is_unknown)
+		check_unknown(line, was, is);
 	if (line->is_aside && (after.state.ok != before.window.state.ok ||
 		after.state.failed != before.window.state.failed))
-		world_fail("aside", "a result of a filter counts for %s", mail_domain(line->domain));
+		world_fail("aside", "a result of a filter or of the DNS counts for %s", mail_domain(line->domain));
 }
 
 void check_canaries(void) {

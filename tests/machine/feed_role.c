@@ -64,7 +64,7 @@ static void feed_line(struct feed *feed, const struct generation *generation,
 	lost = !outcome.repeated && (!outcome.learned || atomic_load(busy) != was_busy);
 	if (lost && !line->is_aside)
 		mail_line_lost(line);
-	if (!lost && line->started_ns != 0 && !line->is_aside)
+	if (!lost && line->started_ns != 0 && !line->is_aside && !line->is_unknown)
 		orders_see(line->domain);
 	check_result(line);
 	world_log("feed: %llu of %s: %s", (unsigned long long)line->offset, mail_domain(line->domain),

@@ -30,7 +30,7 @@ struct mail {
 	uint16_t width;			/* of its lane; 0: none */
 	uint32_t question;		/* the last one */
 	int64_t active_ns, started_ns, queued_ns;
-	bool refused, is_aside;
+	bool refused, is_aside, is_unknown;
 	unsigned tries;
 };
 
@@ -123,7 +123,7 @@ static void write_line(const struct mail *mail, const char *agent, const char *r
 	at[length] = '\n';
 	all.lines[all.line_count++] = (struct mail_line){ at, (size_t)length, all.log_bytes, now_ns,
 		mail->state == MAIL_OUT ? mail->started_ns - STARTED_SLACK_NS : 0, mail->is_aside,
-		mail->domain };
+		mail->is_unknown, mail->domain };
 	world_log("mail %u: %s%s %s (%s)", (unsigned)(mail - all.mails), lane, agent, status, text);
 	feed_hear();
 }
@@ -149,7 +149,7 @@ void mail_told(uint32_t pid, unsigned letter, unsigned domain, bool sent) {
 	all.log_bytes += (size_t)length + 1;
 	at[length] = '\n';
 	all.lines[all.line_count++] = (struct mail_line){ at, (size_t)length, all.log_bytes,
-		fibers_now_ns(), 0, false, domain };
+		fibers_now_ns(), 0, false, false, domain };
 	world_log("letter %u: %s", letter, sent ? "sent" : "deferred");
 	feed_hear();
 }
@@ -243,6 +243,27 @@ static void mail_meets_filter(struct mail *mail) {
 	mail_is_deferred(mail);
 }
 
+/* A host that the DNS does not know: nobody asked the site. */
+static void mail_meets_nobody(struct mail *mail) {
+	bool again = draw_below(&all.draws, 2) == 0;
+	char text[160];
+
+	snprintf(text, sizeof(text), "Host or domain name not found. Name service error for "
+	    "name=mx.%s type=A: Host not found%s", mail_domain(mail->domain),
+	    again ? ", try again" : "");
+	mail->is_aside = again;
+	mail->is_unknown = !again;
+	write_line(mail, "smtp", "none", again ? "4.4.3" : "5.4.4", again ? "deferred" :
+	    "bounced", text);
+	mail->is_aside = mail->is_unknown = false;
+	if (again) {
+		mail_is_deferred(mail);
+	} else {
+		all.truth[mail->domain].failed++;
+		mail->state = MAIL_DONE;
+	}
+}
+
 static void mail_ends(void *argument) {
 	struct mail *mail = argument;
 	struct site *site = &all.sites[mail->domain];
@@ -250,6 +271,11 @@ static void mail_ends(void *argument) {
 
 	if (mail->refused && draw_below(&all.draws, 1000) < all.plan->filters) {
 		mail_meets_filter(mail);
+		mail_pump(mail->domain, mail->width);
+		return;
+	}
+	if (mail->refused && draw_below(&all.draws, 1000) < all.plan->typos) {
+		mail_meets_nobody(mail);
 		mail_pump(mail->domain, mail->width);
 		return;
 	}

@@ -51,7 +51,8 @@ struct mail_line {
 	uint64_t offset;	/* behind it */
 	int64_t at_ns;		/* when it was written */
 	int64_t started_ns;	/* when the attempt began, that it is of, at the latest; 0: not told */
-	bool is_aside;		/* of a filter on this host, and none of the domain's */
+	bool is_aside;		/* of a filter on this host, or the DNS is away: none of the domain's */
+	bool is_unknown;	/* the DNS does not know the host: counted, and no word of the site's */
 	unsigned domain;
 };
 /* The line that begins there; false: there is none yet. */

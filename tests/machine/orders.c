@@ -34,6 +34,7 @@ static struct {
 		int64_t ordered_ns, resumed_ns;
 		uint32_t ceiling;
 		int64_t ceiling_until_ns;
+		int64_t suspended_until_ns;	/* the latest end that was ordered */
 	} of[NAMES_MAX];
 } all;
 
@@ -141,6 +142,9 @@ void orders_carry_out(struct role *role, const struct message *message) {
 
 	if (request.verb == MANUAL_SUSPEND || request.verb == MANUAL_LIMIT)
 		request.for_ns = draw_scale(&all.draws, 100 * NS_PER_MS, 6 * NS_PER_SECOND);
+	if (request.verb == MANUAL_SUSPEND &&
+	    began_ns + request.for_ns > all.of[domain].suspended_until_ns)
+		all.of[domain].suspended_until_ns = began_ns + request.for_ns;
 	all.of[domain].ordered_ns = began_ns;
 	if (request.verb == MANUAL_LIMIT) {
 		request.ceiling = 3 + draw_below(&all.draws, 10);
@@ -164,7 +168,24 @@ void orders_carry_out(struct role *role, const struct message *message) {
 		world_fail("orders", "%s %s: error %d", manual_word(request.verb), name, (int)error);
 }
 
-void orders_are_lost(void) {
+/* By clocks that nobody set, and where no other machine tells. */
+static void check_suspended(const struct segment *segment, unsigned domain) {
+	struct destination_window window;
+	int64_t most_ns = all.of[domain].suspended_until_ns + NS_PER_SECOND;
+
+	if (world_plan()->nodes > 0 || world_plan()->steps > 0)
+		return;
+	if (states_find(segment, mail_domain(domain), strlen(mail_domain(domain)), &window) &&
+	    window.state.window.state == WINDOW_DEAD &&
+	    window_is_by_hand(&window.state.window) && window.state.window.until_ns > most_ns)
+		world_fail("orders", "%s is suspended for %lld ms longer than it was ordered",
+		    mail_domain(domain), (long long)((window.state.window.until_ns - most_ns +
+		    NS_PER_SECOND) / NS_PER_MS));
+}
+
+void orders_are_lost(const struct segment *segment) {
+	for (unsigned i = 0; i < DOMAINS_MAX; i++)
+		check_suspended(segment, i);
 	for (unsigned i = 0; i < NAMES_MAX; i++) {
 		all.of[i].ceiling_until_ns = all.of[i].resumed_ns = 0;
 		all.of[i].is_seen = false;

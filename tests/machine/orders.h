@@ -9,8 +9,8 @@ void orders_begin(const struct plan *plan);
 void orders_calm(void);
 /* In the keeper. */
 void orders_carry_out(struct role *role, const struct message *order);
-/* The state is made anew: what was ordered is in the journal. */
-void orders_are_lost(void);
+/* The state is made anew: what was ordered is in the journal, and ends when it was to end. */
+void orders_are_lost(const struct segment *segment);
 /* Does the queue manager obey what is ordered of it?  Of what it has never delivered to
  * posternctl says that it does not. */
 bool orders_bind_mail(unsigned domain);

@@ -48,6 +48,7 @@ struct plan plan_of(uint64_t seed) {
 		.filters = some(&draws, 150),
 		.rules = some(&draws, 300),
 		.deletions = some(&draws, 150),
+		.typos = some(&draws, 150),
 	};
 
 #ifndef WITH_CLUSTER

@@ -27,6 +27,7 @@
 	NUMBER(letters)		/* that Sendmail's processes deliver */ \
 	NUMBER(chains)		/* letters in 1000 after which a process takes another */ \
 	NUMBER(filters)		/* deliveries in 1000 that go by one on this host, which fails */ \
+	NUMBER(typos)		/* messages in 1000 for a host that the DNS does not know */ \
 	NUMBER(rules)		/* refusals in 1000 that a provider rule is about */ \
 	NUMBER(deletions)	/* of messages in the queue, in 1000 */ \
 	NUMBER(orders)		/* by hand */ \

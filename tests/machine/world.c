@@ -216,7 +216,7 @@ static void restart(void *argument) {
 		check_law_begins();
 		tcps_are_lost(saved, world.generation);
 		senders_are_lost();
-		orders_are_lost();
+		orders_are_lost(segment);
 	}
 	roles_reopen(segment, fd);
 }
