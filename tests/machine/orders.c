@@ -18,6 +18,7 @@
 
 #define STALE_NS	(HINTS_STALE_NS + NS_PER_SECOND)
 
+#define LONGER_NS	(200 * NS_PER_MS)
 #define RECIPIENTS	3
 #define NAMES_MAX	(DOMAINS_MAX + RECIPIENTS)
 
@@ -34,7 +35,7 @@ static struct {
 		int64_t ordered_ns, resumed_ns;
 		uint32_t ceiling;
 		int64_t ceiling_until_ns;
-		int64_t suspended_until_ns;	/* the latest end that was ordered */
+		int64_t most_until_ns;	/* the latest end that was ordered */
 	} of[NAMES_MAX];
 } all;
 
@@ -47,6 +48,11 @@ static const char *name_of(unsigned number) {
 	snprintf(text, sizeof(text), "u%u@%s", number - DOMAINS_MAX, mail_domain(number -
 	    DOMAINS_MAX));
 	return text;
+}
+
+/* The first recipient is only ever held for a time. */
+static bool is_for_a_time(unsigned number, enum manual_verb verb) {
+	return verb == MANUAL_SUSPEND || (verb == MANUAL_HOLD && number == DOMAINS_MAX);
 }
 
 static unsigned domain_of(unsigned number) {
@@ -112,7 +118,10 @@ static void note(unsigned domain, enum ordered is, bool is_kept) {
 static void was_done(unsigned domain, const struct by_hand *request, bool is_kept) {
 	switch (request->verb) {
 	case MANUAL_HOLD:
-		note(domain, ORDERED_HELD, is_kept);
+		if (is_for_a_time(domain, MANUAL_HOLD))
+			note(domain, ORDERED_PERHAPS, false);
+		else
+			note(domain, ORDERED_HELD, is_kept);
 		break;
 	case MANUAL_RESUME:
 		note(domain, ORDERED_OPEN, is_kept);
@@ -140,11 +149,11 @@ void orders_carry_out(struct role *role, const struct message *message) {
 	enum by_hand_error error;
 	struct window_owner owner;
 
-	if (request.verb == MANUAL_SUSPEND || request.verb == MANUAL_LIMIT)
+	if (is_for_a_time(domain, request.verb) || request.verb == MANUAL_LIMIT)
 		request.for_ns = draw_scale(&all.draws, 100 * NS_PER_MS, 6 * NS_PER_SECOND);
-	if (request.verb == MANUAL_SUSPEND &&
-	    began_ns + request.for_ns > all.of[domain].suspended_until_ns)
-		all.of[domain].suspended_until_ns = began_ns + request.for_ns;
+	if (is_for_a_time(domain, request.verb) &&
+	    began_ns + request.for_ns > all.of[domain].most_until_ns)
+		all.of[domain].most_until_ns = began_ns + request.for_ns;
 	all.of[domain].ordered_ns = began_ns;
 	if (request.verb == MANUAL_LIMIT) {
 		request.ceiling = 3 + draw_below(&all.draws, 10);
@@ -168,25 +177,32 @@ void orders_carry_out(struct role *role, const struct message *message) {
 		world_fail("orders", "%s %s: error %d", manual_word(request.verb), name, (int)error);
 }
 
-/* By clocks that nobody set, and where no other machine tells. */
-static void check_suspended(const struct segment *segment, unsigned domain) {
+static int64_t stops_until_ns(const struct segment *segment, unsigned number) {
+	const char *name = name_of(number);
 	struct destination_window window;
-	int64_t most_ns = all.of[domain].suspended_until_ns + NS_PER_SECOND;
+	struct recipient_held held;
 
-	if (world_plan()->nodes > 0 || world_plan()->steps > 0)
-		return;
-	if (states_find(segment, mail_domain(domain), strlen(mail_domain(domain)), &window) &&
+	if (number >= DOMAINS_MAX)
+		return recipients_find(segment, name, strlen(name), fibers_now_ns(), &held) ?
+		    held.until_ns : 0;
+	return states_find(segment, name, strlen(name), &window) &&
 	    window.state.window.state == WINDOW_DEAD &&
-	    window_is_by_hand(&window.state.window) && window.state.window.until_ns > most_ns)
-		world_fail("orders", "%s is suspended for %lld ms longer than it was ordered",
-		    mail_domain(domain), (long long)((window.state.window.until_ns - most_ns +
-		    NS_PER_SECOND) / NS_PER_MS));
+	    window_is_by_hand(&window.state.window) ? window.state.window.until_ns : 0;
+}
+
+/* By clocks that nobody set, and where no other machine tells. */
+static void check_ends(const struct segment *segment, unsigned number) {
+	int64_t longer_ns = stops_until_ns(segment, number) - all.of[number].most_until_ns;
+
+	if (number <= DOMAINS_MAX && world_plan()->nodes == 0 && world_plan()->steps == 0 &&
+	    longer_ns > LONGER_NS)
+		world_fail("orders", "%s is stopped for %lld ms longer than it was ordered",
+		    name_of(number), (long long)(longer_ns / NS_PER_MS));
 }
 
 void orders_are_lost(const struct segment *segment) {
-	for (unsigned i = 0; i < DOMAINS_MAX; i++)
-		check_suspended(segment, i);
 	for (unsigned i = 0; i < NAMES_MAX; i++) {
+		check_ends(segment, i);
 		all.of[i].ceiling_until_ns = all.of[i].resumed_ns = 0;
 		all.of[i].is_seen = false;
 		if (!all.of[i].is_kept)
